@@ -1,0 +1,112 @@
+//! What an attempt means: one class for each row of the classifier's table, and the words for it.
+//!
+//! In: the facts of one send and which answers are retried. Out: a class.
+//! Never: read the body of an answer; the status decides.
+
+use crate::attempt::{Attempt, FailureKind, Outcome};
+use crate::policy::RetryOn;
+
+/// What a send came to, as the verdict, the breaker and the metrics see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// 2xx.
+    Success,
+    /// 429: the receiver asks for fewer; retried, holds the lane, no failure of the breaker's.
+    Throttled,
+    /// An answer that is retried, or none at all.
+    Transient,
+    /// 410: nothing more is to be sent there.
+    Gone,
+    /// The receiver refuses this message.
+    Rejected,
+    /// The address may not be dialled.
+    Forbidden,
+    /// Our own fault: it says nothing about the receiver.
+    Internal,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Success,
+        Self::Throttled,
+        Self::Transient,
+        Self::Gone,
+        Self::Rejected,
+        Self::Forbidden,
+        Self::Internal,
+    ];
+
+    /// The stable name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Throttled => "throttled",
+            Self::Transient => "transient",
+            Self::Gone => "gone",
+            Self::Rejected => "rejected",
+            Self::Forbidden => "forbidden",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// Whether another send may mend it.
+    pub const fn is_retried(self) -> bool {
+        matches!(self, Self::Throttled | Self::Transient)
+    }
+}
+
+/// The class of an attempt.
+///
+/// A 410 is retried when `retry_on` says so, by `all` or by a list that holds it.
+pub fn classify(attempt: &Attempt, retry_on: &RetryOn) -> Class {
+    let status = match &attempt.outcome {
+        Outcome::Answered(answer) => answer.status,
+        Outcome::Failed(failure) => {
+            return match failure.kind {
+                FailureKind::Forbidden => Class::Forbidden,
+                FailureKind::Internal => Class::Internal,
+                FailureKind::Dns
+                | FailureKind::Connect
+                | FailureKind::Tls
+                | FailureKind::Reset
+                | FailureKind::Timeout => Class::Transient,
+            };
+        }
+    };
+    match status {
+        200..=299 => Class::Success,
+        429 if retry_on.includes(429) => Class::Throttled,
+        _ if retry_on.includes(status) => Class::Transient,
+        410 => Class::Gone,
+        _ => Class::Rejected,
+    }
+}
+
+/// What went wrong, for the owner of the endpoint; `None` if nothing did.
+pub fn describe(attempt: &Attempt) -> Option<String> {
+    let answer = match &attempt.outcome {
+        Outcome::Answered(answer) => answer,
+        Outcome::Failed(failure) if failure.text.is_empty() => {
+            return Some(failure.kind.name().to_owned());
+        }
+        Outcome::Failed(failure) => return Some(failure.text.clone()),
+    };
+    let status = answer.status;
+    match (status, &answer.redirect_origin) {
+        (200..=299, _) => None,
+        (300..=399, Some(origin)) => Some(format!(
+            "the receiver answered {status} and points to {origin}; redirects are not followed: \
+             update the URL"
+        )),
+        (300..=399, None) => Some(format!(
+            "the receiver answered {status}; redirects are not followed: update the URL"
+        )),
+        (410, _) => Some("the receiver answered 410: it is gone for good".to_owned()),
+        (429, _) => Some("the receiver answered 429: it asks for fewer requests".to_owned()),
+        _ => Some(format!("the receiver answered {status}")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

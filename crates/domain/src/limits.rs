@@ -1,0 +1,177 @@
+//! Every bound of the system, with its unit last in the name, and what must hold between them.
+//!
+//! A bound that is a default of a setting says so; the others cannot be changed.
+//! Never: a bound elsewhere, or one without a reason to be reached.
+
+use std::time::Duration;
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+const HOUR_SECS: u64 = 3_600;
+
+// What a caller sends.
+
+/// Request body, default.
+pub const BODY_BYTES_MAX: usize = MIB;
+/// Request bodies being read or waiting for their commit, in all; beyond it 503.
+pub const REQUESTS_WAITING_BYTES_MAX: usize = 256 * MIB;
+/// A request waits so long for its commit; beyond it 503.
+pub const REQUEST_WAIT_MAX: Duration = Duration::from_secs(2);
+/// `Retry-After` of that 503.
+pub const OVERLOADED_RETRY_SECS: u64 = 1;
+/// Caller's own ids: uids and event ids.
+pub const UID_CHARS_MAX: usize = 256;
+/// Names of event types.
+pub const EVENT_TYPE_CHARS_MAX: usize = 256;
+/// Names of channels.
+pub const CHANNEL_CHARS_MAX: usize = 256;
+/// Names of applications.
+pub const NAME_CHARS_MAX: usize = 4_096;
+/// Descriptions of endpoints and event types.
+pub const DESCRIPTION_BYTES_MAX: usize = 64 * KIB;
+/// Metadata as JSON text.
+pub const METADATA_BYTES_MAX: usize = 4_096;
+/// The `idempotency-key` of a post.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 1_024;
+/// An idempotency key is remembered so long.
+pub const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(12 * HOUR_SECS);
+/// Rows of a page unless asked otherwise.
+pub const PAGE_ROWS: usize = 50;
+/// Rows of a page at most.
+pub const PAGE_ROWS_MAX: usize = 250;
+
+// Endpoints and messages.
+
+/// URL of an endpoint, as given and as normalised; at least 8,000 by RFC 9110 section 4.1.
+pub const URL_BYTES_MAX: usize = 8_192;
+/// Endpoints of one application.
+pub const ENDPOINTS_PER_APP_MAX: usize = 10_000;
+/// Channels an endpoint listens on.
+pub const CHANNELS_PER_ENDPOINT_MAX: usize = 10;
+/// Channels of a message.
+pub const CHANNELS_PER_MESSAGE_MAX: usize = 5;
+/// Event types an endpoint filters on.
+pub const EVENT_TYPES_PER_ENDPOINT_MAX: usize = 1_000;
+/// Custom headers of an endpoint.
+pub const HEADERS_MAX: usize = 100;
+/// Name of a custom header.
+pub const HEADER_NAME_BYTES_MAX: usize = 256;
+/// Value of a custom header.
+pub const HEADER_VALUE_BYTES_MAX: usize = 4_096;
+/// Replaced secrets that still sign beside the newest one.
+pub const SECRETS_ALIVE_MAX: usize = 10;
+/// A replaced secret signs on for so long, default.
+pub const SECRET_GRACE_SECS: u64 = 24 * HOUR_SECS;
+/// A replaced secret signs on for so long at most.
+pub const SECRET_GRACE_SECS_MAX: u64 = 7 * 24 * HOUR_SECS;
+/// A payload is kept for so long at least, if the message names it.
+pub const RETENTION_DAYS_MIN: u8 = 5;
+/// A payload is kept for so long, default.
+pub const RETENTION_DAYS: u8 = 90;
+/// A payload is kept for so long at most, if the message names it.
+pub const RETENTION_DAYS_MAX: u8 = 90;
+/// A dead letter is kept for so long after its death.
+pub const DEAD_LETTER_DAYS: u8 = 30;
+
+// Sending.
+
+/// Sends under way at once, in all.
+pub const SENDS_IN_FLIGHT_MAX: usize = 2_048;
+/// Payload bytes of the sends under way.
+pub const SENDS_IN_FLIGHT_BYTES_MAX: usize = 256 * MIB;
+/// Sends under way to one endpoint, at first.
+pub const WINDOW_START: usize = 4;
+/// Sends under way to one endpoint, at most.
+pub const WINDOW_MAX: usize = 64;
+/// Ids in memory of one lane.
+pub const LANE_IDS_MAX: usize = 1_024;
+/// Ids in memory of all lanes.
+pub const IDS_MAX: usize = 262_144;
+/// Results of one lane waiting for their commit.
+pub const LANE_UNRECORDED_MAX: usize = 64;
+/// Results of all lanes waiting for their commit; at the bound nothing more is sent.
+pub const UNRECORDED_MAX: usize = 1_024;
+/// Payloads kept in memory between the commit and the send.
+pub const PAYLOAD_CACHE_BYTES_MAX: usize = 64 * MIB;
+/// Bytes of an answer's body that are read.
+pub const RESPONSE_BYTES_READ_MAX: usize = 64 * KIB;
+/// Bytes of an answer's body that are kept.
+pub const RESPONSE_BYTES_KEPT_MAX: usize = 16 * KIB;
+/// Connecting, default.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// One attempt from DNS to the last body byte, least that may be set.
+pub const ATTEMPT_TIMEOUT_MIN: Duration = Duration::from_secs(5);
+/// One attempt from DNS to the last body byte, default.
+pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+/// One attempt from DNS to the last body byte, most that may be set.
+pub const ATTEMPT_TIMEOUT_MAX: Duration = Duration::from_secs(30);
+/// How long a DNS answer is used at least.
+pub const DNS_TTL_MIN: Duration = Duration::from_secs(1);
+/// How long a DNS answer is used at most.
+pub const DNS_TTL_MAX: Duration = Duration::from_secs(60);
+
+// Waiting.
+
+/// A `Retry-After` is cut to this, default.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * HOUR_SECS);
+/// A lane is held so long by a hint, default.
+pub const LANE_HOLD_MAX: Duration = Duration::from_secs(15 * 60);
+/// A lane is held so long by a 429 without a hint.
+pub const THROTTLED_HOLD_MAX: Duration = Duration::from_secs(60);
+/// So many refusals of different messages in a row hold the lane.
+pub const REJECTED_RUN_MAX: u32 = 20;
+/// A last try at the age limit may be late by so much and is still made.
+pub const AGE_GRACE: Duration = Duration::from_secs(60);
+/// No timer sleeps longer without reading the clock again.
+pub const TIMER_SLEEP_MAX: Duration = Duration::from_secs(1);
+/// Pause of the whole dispatcher after the first fault of our own.
+pub const INTERNAL_PAUSE_MIN: Duration = Duration::from_millis(100);
+/// Pause of the whole dispatcher after many faults of our own.
+pub const INTERNAL_PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Crashes of the process with one delivery alone in flight before it counts as poisonous.
+pub const CRASHES_ALONE_MAX: u32 = 3;
+
+// Writing.
+
+/// Rows of one transaction.
+pub const BATCH_ROWS_MAX: usize = 2_000;
+/// Bytes of one transaction.
+pub const BATCH_BYTES_MAX: usize = 4 * MIB;
+/// Writing time of one transaction.
+pub const BATCH_TIME_MAX: Duration = Duration::from_millis(5);
+/// Rows of one operation; what is larger goes in pieces.
+pub const OPERATION_ROWS_MAX: usize = 500;
+
+const fn shorter(a: Duration, b: Duration) -> bool {
+    a.as_millis() < b.as_millis()
+}
+
+const _: () = {
+    assert!(PAGE_ROWS > 0 && PAGE_ROWS <= PAGE_ROWS_MAX);
+    assert!(URL_BYTES_MAX >= 8_000 && URL_BYTES_MAX < u16::MAX as usize);
+    assert!(RETENTION_DAYS_MIN <= RETENTION_DAYS && RETENTION_DAYS <= RETENTION_DAYS_MAX);
+    assert!(SECRET_GRACE_SECS <= SECRET_GRACE_SECS_MAX);
+    assert!(CHANNELS_PER_MESSAGE_MAX <= CHANNELS_PER_ENDPOINT_MAX);
+    // A body with the longest of everything else that it may carry still fits.
+    assert!(METADATA_BYTES_MAX + HEADERS_MAX * HEADER_VALUE_BYTES_MAX < BODY_BYTES_MAX);
+};
+
+const _: () = {
+    assert!(BODY_BYTES_MAX <= BATCH_BYTES_MAX && BODY_BYTES_MAX <= PAYLOAD_CACHE_BYTES_MAX);
+    assert!(BODY_BYTES_MAX * 16 <= SENDS_IN_FLIGHT_BYTES_MAX);
+    assert!(RESPONSE_BYTES_KEPT_MAX <= RESPONSE_BYTES_READ_MAX);
+    assert!(WINDOW_START > 0 && WINDOW_START <= WINDOW_MAX);
+    assert!(WINDOW_MAX * 4 <= SENDS_IN_FLIGHT_MAX);
+    assert!(WINDOW_MAX <= LANE_IDS_MAX && LANE_IDS_MAX <= IDS_MAX);
+    assert!(SENDS_IN_FLIGHT_MAX <= IDS_MAX);
+    assert!(LANE_UNRECORDED_MAX <= UNRECORDED_MAX && UNRECORDED_MAX <= BATCH_ROWS_MAX);
+    assert!(OPERATION_ROWS_MAX <= BATCH_ROWS_MAX && PAGE_ROWS_MAX <= OPERATION_ROWS_MAX);
+    assert!(shorter(CONNECT_TIMEOUT, ATTEMPT_TIMEOUT));
+    assert!(shorter(ATTEMPT_TIMEOUT_MIN, ATTEMPT_TIMEOUT));
+    assert!(shorter(ATTEMPT_TIMEOUT, ATTEMPT_TIMEOUT_MAX));
+    // The last try outlives its own age limit by no more than one long attempt and the grace.
+    assert!(shorter(ATTEMPT_TIMEOUT_MAX, AGE_GRACE));
+    assert!(shorter(DNS_TTL_MIN, DNS_TTL_MAX));
+    assert!(shorter(INTERNAL_PAUSE_MIN, INTERNAL_PAUSE_MAX));
+    assert!(shorter(THROTTLED_HOLD_MAX, LANE_HOLD_MAX) && shorter(LANE_HOLD_MAX, RETRY_AFTER_MAX));
+};
