@@ -1,0 +1,70 @@
+//! Dead letters: listing, replay, deletion.
+//!
+//! Replay is conditional on `dead`, so that a second click changes nothing.
+//! Never: touch the attempts of a delivery; history stays.
+
+use domain::dead_letter::{DeadLetter, DeadReason};
+use domain::ids::{AppKey, EndpointKey, MessageKey, PublicId};
+use resilience::Timestamp;
+
+use crate::Reply;
+use crate::inbox::{Accepted, NewMessage};
+use crate::page::PageOf;
+
+/// Which dead letters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeadFilter {
+    /// Only of this application; else of the whole organisation.
+    pub app: Option<AppKey>,
+    /// Only of this endpoint.
+    pub endpoint: Option<EndpointKey>,
+    /// Only for this reason.
+    pub reason: Option<DeadReason>,
+    /// Only these event types; empty for all.
+    pub event_types: Vec<String>,
+    /// Given up before then.
+    pub before: Option<Timestamp>,
+    /// Given up at or after then.
+    pub after: Option<Timestamp>,
+}
+
+/// What a replay came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replayed {
+    /// Pending again, budget and age restarted.
+    Pending,
+    /// It is not dead (any more).
+    NotDead,
+    /// Its payload is gone.
+    PayloadGone,
+    /// Its endpoint was deleted.
+    NoEndpoint,
+}
+
+/// Reads and moves of dead letters.
+pub trait DeadLetters: Send + Sync {
+    /// Dead letters of the organisation by place (time of death).
+    fn list(
+        &self,
+        org: PublicId,
+        filter: DeadFilter,
+        page: PageOf<u64>,
+    ) -> Reply<'_, Vec<DeadLetter>>;
+    /// One dead letter.
+    fn dead_letter(
+        &self,
+        message: MessageKey,
+        endpoint: EndpointKey,
+    ) -> Reply<'_, Option<DeadLetter>>;
+    /// Puts one back, due now; handed to `Commits::fresh`.
+    fn replay(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, Replayed>;
+    /// Accepts `edited` and closes the dead letter as superseded, in one transaction; `None` when it is not dead.
+    fn replay_edited(
+        &self,
+        message: MessageKey,
+        endpoint: EndpointKey,
+        edited: NewMessage,
+    ) -> Reply<'static, Option<Accepted>>;
+    /// Deletes one from the list; `false` when it is not dead.
+    fn delete(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, bool>;
+}

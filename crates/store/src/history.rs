@@ -1,0 +1,127 @@
+//! Reads for the API and the portal: messages, attempts, where a delivery stands.
+//!
+//! Lists by application and by endpoint are filled in arrears; readers add what is not indexed yet, so that a caller
+//! sees every committed row.
+//! Never: change anything but the `resend` row.
+
+use std::sync::Arc;
+
+use domain::attempt::Attempt;
+use domain::delivery::DeliveryState;
+use domain::ids::{AppKey, AttemptKey, EndpointKey, MessageKey, PublicId};
+use domain::message::Message;
+use resilience::{Term, Timestamp};
+
+use crate::Reply;
+use crate::page::PageOf;
+
+/// A stored attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptRow {
+    /// Inner key.
+    pub key: AttemptKey,
+    /// Public id, `atmpt_…`.
+    pub id: PublicId,
+    /// The message.
+    pub message: MessageKey,
+    /// The endpoint.
+    pub endpoint: EndpointKey,
+    /// Where it was sent, as the URL then was.
+    pub url: String,
+    /// The facts.
+    pub attempt: Attempt,
+    /// The next attempt's due time that followed from it, and which rule set it.
+    pub next: Option<(Timestamp, Term)>,
+}
+
+/// Where one delivery of a message stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryRow {
+    /// The endpoint.
+    pub endpoint: EndpointKey,
+    /// The state.
+    pub state: DeliveryState,
+    /// When it is due, while it is pending.
+    pub due_at: Option<Timestamp>,
+    /// Sends made.
+    pub sends: u32,
+}
+
+/// Which messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageFilter {
+    /// Only on this channel.
+    pub channel: Option<String>,
+    /// Only these event types; empty for all.
+    pub event_types: Vec<String>,
+    /// Accepted before then (exclusive).
+    pub before: Option<Timestamp>,
+    /// Accepted at or after then.
+    pub after: Option<Timestamp>,
+}
+
+/// Which attempts; the message's fields are filtered with `message`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttemptFilter {
+    /// Only to this endpoint.
+    pub endpoint: Option<EndpointKey>,
+    /// 0 delivered, 2 failed; others match nothing.
+    pub status: Option<u8>,
+    /// Hundreds of the status code: 0 (no answer), 100, 200, 300, 400, 500.
+    pub status_class: Option<u16>,
+    /// By message.
+    pub message: MessageFilter,
+}
+
+/// What a resend came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resent {
+    /// One extra send is due now.
+    Pending,
+    /// The payload is gone.
+    PayloadGone,
+    /// There is no such message or endpoint.
+    Missing,
+}
+
+/// Reads of what happened.
+pub trait History: Send + Sync {
+    /// A message by public id or the caller's event id.
+    fn message(
+        &self,
+        app: AppKey,
+        which: crate::directory::IdOrUid,
+    ) -> Reply<'_, Option<Arc<Message>>>;
+    /// Messages of an application, newest first unless the page says otherwise. Payloads only when asked for.
+    fn messages(
+        &self,
+        app: AppKey,
+        filter: MessageFilter,
+        page: PageOf<MessageKey>,
+        payloads: bool,
+    ) -> Reply<'_, Vec<Message>>;
+    /// Attempts of a message by attempt key.
+    fn attempts_of(
+        &self,
+        message: MessageKey,
+        filter: AttemptFilter,
+        page: PageOf<AttemptKey>,
+    ) -> Reply<'_, Vec<AttemptRow>>;
+    /// Attempts to an endpoint by attempt key.
+    fn attempts_to(
+        &self,
+        endpoint: EndpointKey,
+        filter: AttemptFilter,
+        page: PageOf<AttemptKey>,
+    ) -> Reply<'_, Vec<AttemptRow>>;
+    /// One attempt of a message by public id.
+    fn attempt(&self, message: MessageKey, id: PublicId) -> Reply<'_, Option<AttemptRow>>;
+    /// Where each delivery of a message stands, in order of endpoint.
+    fn deliveries(&self, message: MessageKey) -> Reply<'_, Vec<DeliveryRow>>;
+    /// Pending rows of an endpoint, counted up to `bound`.
+    fn waiting(&self, endpoint: EndpointKey, bound: u64) -> Reply<'_, u64>;
+    /// Adds a row for one manual send, due now; handed to `Commits::fresh`.
+    fn resend(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, Resent>;
+    /// Deletes the payload of a message; waiting deliveries of it die when next read.
+    fn expunge(&self, message: MessageKey) -> Reply<'static, ()>;
+}

@@ -1,0 +1,66 @@
+//! Accepting: a message, all its deliveries and its idempotency key, in one transaction.
+//!
+//! Never: answer before the commit, or match endpoints: the caller did that, at a version which is checked here.
+
+use std::sync::Arc;
+
+use domain::endpoint::Endpoint;
+use domain::idempotency::IngestKey;
+use domain::ids::{AppKey, MessageKey, PublicId};
+use domain::message::{Message, MessageSpec};
+use resilience::Timestamp;
+
+use crate::Reply;
+
+/// A message to accept.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    /// The application.
+    pub app: AppKey,
+    /// The application's version at which `targets` was matched.
+    pub app_version: i64,
+    /// What was posted.
+    pub spec: MessageSpec,
+    /// 12 random bytes of its public id.
+    pub random: [u8; 12],
+    /// Every endpoint it goes to.
+    pub targets: Vec<Arc<Endpoint>>,
+    /// The caller's idempotency key, scoped and hashed, and the hash of the body.
+    pub key: Option<IngestKey>,
+    /// The message it was edited from.
+    pub edited_from: Option<PublicId>,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// Committed now, with these key, id and time.
+    New {
+        /// Inner key, drawn in commit order.
+        key: MessageKey,
+        /// Public id.
+        id: PublicId,
+        /// When it was committed.
+        accepted_at: Timestamp,
+    },
+    /// The idempotency key was used before with the same body; this is what it made.
+    Repeated(Box<Message>),
+    /// The idempotency key was used before with another body.
+    BodyDiffers,
+    /// The event id is taken by another message of the application.
+    EventIdTaken,
+    /// The application changed since `app_version`: match again from fresh rows.
+    Stale,
+    /// The application is gone.
+    NoApplication,
+}
+
+/// The one door in.
+pub trait Inbox: Send + Sync {
+    /// Commits the message and everything that belongs to it, or nothing.
+    ///
+    /// Order of checks: idempotency key, application and version, event id. A key lives 12 h. Two equal keys in one
+    /// batch: the later one gets the first one's outcome. After the commit the rows are handed to `Commits::fresh`,
+    /// then this answers. Dropping the future does not undo anything.
+    fn accept(&self, message: NewMessage) -> Reply<'static, Accepted>;
+}

@@ -1,0 +1,114 @@
+//! Recording: an attempt and what follows from it, in one transaction.
+//!
+//! Every change is conditional on the row it was decided for, so that repeating a record changes nothing.
+//! Never: decide what follows.
+
+use domain::attempt::Attempt;
+use domain::dead_letter::DeadReason;
+use domain::delivery::{CancelReason, Pending};
+use domain::endpoint::Disabled;
+use domain::ids::{EndpointKey, MessageKey};
+use resilience::{Snapshot, Term, Timestamp};
+use std::time::Duration;
+
+use crate::Reply;
+
+/// What follows for the delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Follow {
+    /// Done: the pending row goes.
+    Delivered,
+    /// The pending row moves to this due time.
+    Retry {
+        /// Not before then.
+        due_at: Timestamp,
+        /// Sends counted against the budget now.
+        budget_used: u32,
+        /// The delay that was chosen.
+        delay: Duration,
+        /// Which rule set it.
+        term: Term,
+    },
+    /// Given up: the pending row becomes a dead letter.
+    Dead {
+        /// Why.
+        reason: DeadReason,
+        /// What went wrong, in words.
+        error: Option<String>,
+    },
+    /// Never to be sent.
+    Cancelled(CancelReason),
+    /// A manual send failed: its own row goes, the delivery stays as it was.
+    Unchanged,
+}
+
+/// What of a lane must survive a restart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaneState {
+    /// Whose lane.
+    pub endpoint: EndpointKey,
+    /// The breaker.
+    pub breaker: Snapshot,
+    /// Held by `Retry-After`, 429 or, for an ordered endpoint, the head's retry, until then.
+    pub hold_until: Option<Timestamp>,
+    /// Rounds of 429 without a usable hint since the last success.
+    pub throttled_rounds: u32,
+    /// Held because of a run of refusals, until then.
+    pub rejected_until: Option<Timestamp>,
+    /// How long that hold was, for the next one.
+    pub rejected_for: Duration,
+}
+
+/// One result to record.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The row the send was made for, as it was read.
+    pub pending: Pending,
+    /// The facts; `None` when nothing was sent (expired, endpoint deleted, payload gone, poisonous).
+    pub attempt: Option<Attempt>,
+    /// 12 random bytes of the attempt's public id.
+    pub random: [u8; 12],
+    /// What follows.
+    pub follow: Follow,
+    /// The lane's state, when this result changed it.
+    pub lane: Option<LaneState>,
+    /// The endpoint is disabled by this result.
+    pub disable: Option<Disabled>,
+}
+
+/// What recording did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// As asked.
+    Applied,
+    /// The pending row was gone (cancelled, replayed, already recorded): the attempt is kept once, and a 2xx still
+    /// makes the delivery delivered; nothing else changed.
+    Late,
+}
+
+/// A delivery that was in flight when the process died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Suspect {
+    /// Where it went.
+    pub endpoint: EndpointKey,
+    /// What went.
+    pub message: MessageKey,
+    /// Crashes while it was alone in flight.
+    pub crashes: u32,
+}
+
+/// The arrow that closes the loop.
+pub trait Ledger: Send + Sync {
+    /// Records all of them in one transaction, at most 500; answers in the same order. On an error none is recorded
+    /// and the same call may be made again.
+    fn record(&self, records: Vec<Record>) -> Reply<'static, Vec<Recorded>>;
+
+    /// Writes lane states that no result carries (forced states, holds lifted).
+    fn keep_lanes(&self, lanes: Vec<LaneState>) -> Reply<'static, ()>;
+
+    /// Replaces the list of suspects.
+    fn keep_suspects(&self, suspects: Vec<Suspect>) -> Reply<'static, ()>;
+
+    /// The list of suspects.
+    fn suspects(&self) -> Reply<'_, Vec<Suspect>>;
+}

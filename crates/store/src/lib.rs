@@ -1,0 +1,27 @@
+//! Where Peyk keeps things: small traits named for the arrow that uses them, and their backends.
+//!
+//! It stores verdicts, it does not reach them. Each backend's SQL lives only in its own folder; the suites in
+//! `conformance` say what every backend must do.
+//! Never: HTTP, policy, signing.
+
+pub mod cipher;
+pub mod commits;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod dead_letters;
+pub mod directory;
+pub mod error;
+pub mod history;
+pub mod inbox;
+pub mod ledger;
+pub mod memory;
+pub mod page;
+pub mod queue;
+pub mod sqlite;
+
+use std::pin::Pin;
+
+pub use error::StoreError;
+
+/// What every call of a store trait returns.
+pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

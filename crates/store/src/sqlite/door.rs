@@ -1,0 +1,162 @@
+//! The way to the writer: one queue of jobs, bounded by number and by bytes of payload.
+//!
+//! A job is in the queue before its future is first polled, and dropping the future takes nothing
+//! back.
+//! Never: wait for room; what does not fit is refused at once.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+
+use tokio::sync::oneshot;
+
+use super::fault::closed;
+use super::tx::Tx;
+use crate::inbox::{Accepted, NewMessage};
+use crate::ledger::{Record, Recorded};
+use crate::{Reply, StoreError};
+
+/// Where an answer goes after the commit.
+pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+/// Told how the batch ended: nothing, or why it was rolled back.
+pub(super) type Finish = Box<dyn FnOnce(Option<&StoreError>) + Send>;
+/// A change that rolls back alone when it fails.
+pub(super) type Change = Box<dyn FnOnce(&mut Tx<'_>) -> Finish + Send>;
+
+/// Something for the writer to do.
+pub(super) enum Job {
+    /// A message.
+    Accept(Box<NewMessage>, Answer<Accepted>),
+    /// Results.
+    Record(Vec<Record>, Answer<Vec<Recorded>>),
+    /// Anything else.
+    Change(Change),
+    /// All that is due at this time besides.
+    #[cfg(test)]
+    Chore(std::time::Instant, Answer<()>),
+    /// Finish what is queued and end.
+    Stop,
+}
+
+impl Job {
+    /// Bytes it holds in memory, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Accept(new, _) => new.spec.payload.len(),
+            Self::Record(records, _) => records.iter().map(record_bytes).sum(),
+            #[cfg(test)]
+            Self::Chore(..) => 0,
+            Self::Change(_) | Self::Stop => 0,
+        }
+    }
+}
+
+fn record_bytes(record: &Record) -> usize {
+    use domain::attempt::Outcome;
+    match record.attempt.as_ref().map(|attempt| &attempt.outcome) {
+        Some(Outcome::Answered(answer)) => answer.body.len(),
+        Some(Outcome::Failed(_)) | None => 0,
+    }
+}
+
+/// How much may wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub(super) jobs: usize,
+    pub(super) bytes: usize,
+}
+
+/// The queue's sending end and its bounds.
+pub(super) struct Door {
+    queue: Sender<Job>,
+    room: Room,
+    waiting: AtomicUsize,
+    waiting_bytes: AtomicUsize,
+    shut: AtomicBool,
+}
+
+impl Door {
+    pub(super) const fn new(queue: Sender<Job>, room: Room) -> Self {
+        Self {
+            queue,
+            room,
+            waiting: AtomicUsize::new(0),
+            waiting_bytes: AtomicUsize::new(0),
+            shut: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn accept(&self, new: NewMessage) -> Reply<'static, Accepted> {
+        let (sender, receiver) = oneshot::channel();
+        answered(self.push(Job::Accept(Box::new(new), sender)), receiver)
+    }
+
+    pub(super) fn record(&self, records: Vec<Record>) -> Reply<'static, Vec<Recorded>> {
+        let (sender, receiver) = oneshot::channel();
+        answered(self.push(Job::Record(records, sender)), receiver)
+    }
+
+    /// Queues `change`; what it returns is answered after the commit.
+    pub(super) fn change<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Reply<'static, T> {
+        let (sender, receiver) = oneshot::channel();
+        let job: Change = Box::new(move |tx| {
+            let made = tx.alone(change);
+            Box::new(move |fault: Option<&StoreError>| {
+                let made = fault.map_or(made, |fault| Err(fault.clone()));
+                drop(sender.send(made));
+            })
+        });
+        answered(self.push(Job::Change(job)), receiver)
+    }
+
+    #[cfg(test)]
+    pub(super) fn chore(&self, due: std::time::Instant) -> Reply<'static, ()> {
+        let (sender, receiver) = oneshot::channel();
+        answered(self.push(Job::Chore(due, sender)), receiver)
+    }
+
+    /// No more jobs after this one.
+    pub(super) fn shut(&self) {
+        if !self.shut.swap(true, Ordering::SeqCst) {
+            drop(self.queue.send(Job::Stop));
+        }
+    }
+
+    /// A job has left the queue.
+    pub(super) fn taken(&self, job: &Job) {
+        if !matches!(job, Job::Stop) {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.waiting_bytes.fetch_sub(job.bytes(), Ordering::Relaxed);
+        }
+    }
+
+    fn push(&self, job: Job) -> Result<(), StoreError> {
+        if self.shut.load(Ordering::SeqCst) {
+            return Err(closed());
+        }
+        let bytes = job.bytes();
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let waiting_bytes = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        // Results and changes are bounded by those who make them; a full queue of posts must not
+        // keep them out.
+        let full =
+            waiting >= self.room.jobs || waiting_bytes.saturating_add(bytes) > self.room.bytes;
+        if full && matches!(job, Job::Accept(..)) || waiting >= self.room.jobs.saturating_mul(2) {
+            self.taken(&job);
+            return Err(StoreError::Overloaded);
+        }
+        self.queue.send(job).map_err(|_| closed())
+    }
+}
+
+fn answered<T: Send + 'static>(
+    pushed: Result<(), StoreError>,
+    answer: oneshot::Receiver<Result<T, StoreError>>,
+) -> Reply<'static, T> {
+    Box::pin(async move {
+        pushed?;
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    })
+}

@@ -1,0 +1,317 @@
+//! Reads of what happened, and the resend.
+//!
+//! Never: change anything but the row of a resend and a payload that is expunged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::delivery::{Pending, Trigger};
+use domain::ids::{AppKey, AttemptKey, EndpointKey, MessageKey, PublicId};
+use domain::message::Message;
+use rusqlite::{Connection, Row, params};
+
+use super::SqliteStore;
+use super::arrears::{ATTEMPTS, MESSAGES};
+use super::deliveries::{deliveries, scheduled, sends};
+use super::inbox::read_message;
+use super::queue::bound;
+use super::rows::{ATTEMPT, MESSAGE, MESSAGE_LEAN, attempt, message, one, value};
+use super::scan::{PIECE_ROWS, Part, Span, order, piece, walk, wanted};
+use super::tx::Tx;
+use crate::commits::Fresh;
+use crate::directory::IdOrUid;
+use crate::history::{AttemptFilter, AttemptRow, DeliveryRow, History, MessageFilter, Resent};
+use crate::page::PageOf;
+use crate::{Reply, StoreError};
+
+/// What [`wanted`] looks at, behind the columns of an attempt.
+const OF_MESSAGE: &str = "message.accepted_at, message.event_type, message.channels";
+
+impl History for SqliteStore {
+    fn message(&self, app: AppKey, which: IdOrUid) -> Reply<'_, Option<Arc<Message>>> {
+        self.readers.read(move |conn| find_message(conn, app, &which))
+    }
+
+    fn messages(
+        &self,
+        app: AppKey,
+        filter: MessageFilter,
+        page: PageOf<MessageKey>,
+        payloads: bool,
+    ) -> Reply<'_, Vec<Message>> {
+        let PageOf { beyond, direction, limit } = page;
+        let page = PageOf { beyond: beyond.map(|key| key.0), direction, limit };
+        self.readers.read(move |conn| messages(conn, app, &filter, &page, payloads))
+    }
+
+    fn attempts_of(
+        &self,
+        message: MessageKey,
+        filter: AttemptFilter,
+        page: PageOf<AttemptKey>,
+    ) -> Reply<'_, Vec<AttemptRow>> {
+        self.attempts(Whose::Message(message), filter, page)
+    }
+
+    fn attempts_to(
+        &self,
+        endpoint: EndpointKey,
+        filter: AttemptFilter,
+        page: PageOf<AttemptKey>,
+    ) -> Reply<'_, Vec<AttemptRow>> {
+        self.attempts(Whose::Endpoint(endpoint), filter, page)
+    }
+
+    fn attempt(&self, message: MessageKey, id: PublicId) -> Reply<'_, Option<AttemptRow>> {
+        self.readers.read(move |conn| {
+            let sql = format!("SELECT {ATTEMPT} FROM attempt WHERE key = ?1 AND message = ?2");
+            let mut statement = conn.prepare_cached(&sql)?;
+            let values = [id.key().cast_signed(), message.0.cast_signed()];
+            let found = one(&mut statement.query(values)?, |row| with_url(conn, row))?;
+            Ok(found.filter(|found| found.id == id))
+        })
+    }
+
+    fn deliveries(&self, message: MessageKey) -> Reply<'_, Vec<DeliveryRow>> {
+        self.readers.read(move |conn| {
+            let snapshot = conn.unchecked_transaction()?;
+            deliveries(&snapshot, message)
+        })
+    }
+
+    fn waiting(&self, endpoint: EndpointKey, bound: u64) -> Reply<'_, u64> {
+        self.readers.read(move |conn| {
+            let sql = "SELECT count(*) FROM (SELECT 1 FROM pending WHERE endpoint = ?1 LIMIT ?2)";
+            let bound = i64::try_from(bound).unwrap_or(i64::MAX);
+            let mut statement = conn.prepare_cached(sql)?;
+            let count: Option<i64> = value(&mut statement.query([endpoint.0, bound])?)?;
+            Ok(count.unwrap_or(0).cast_unsigned())
+        })
+    }
+
+    fn resend(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, Resent> {
+        self.shared.door.change(move |tx| tx.resend(message, endpoint))
+    }
+
+    fn expunge(&self, message: MessageKey) -> Reply<'static, ()> {
+        self.shared.door.change(move |tx| {
+            let sql = "UPDATE message SET payload = NULL WHERE key = ?1";
+            let key = message.0.cast_signed();
+            let found = tx.conn.prepare_cached(sql)?.execute([key])?;
+            tx.batch.rows += found;
+            if found == 0 { Err(StoreError::Missing("message")) } else { Ok(()) }
+        })
+    }
+}
+
+impl SqliteStore {
+    fn attempts(
+        &self,
+        whose: Whose,
+        filter: AttemptFilter,
+        page: PageOf<AttemptKey>,
+    ) -> Reply<'static, Vec<AttemptRow>> {
+        let PageOf { beyond, direction, limit } = page;
+        let page = PageOf { beyond: beyond.map(|key| key.0), direction, limit };
+        self.readers.read(move |conn| attempts(conn, whose, &filter, &page))
+    }
+}
+
+fn find_message(
+    conn: &Connection,
+    app: AppKey,
+    which: &IdOrUid,
+) -> Result<Option<Arc<Message>>, StoreError> {
+    let key = match which {
+        IdOrUid::Id(id) => Some(MessageKey(id.key())),
+        IdOrUid::Uid(uid) => {
+            let sql = "SELECT key FROM message WHERE app = ?1 AND event_id = ?2";
+            let mut statement = conn.prepare_cached(sql)?;
+            let key: Option<i64> = value(&mut statement.query(params![app.0, uid])?)?;
+            key.map(|key| MessageKey(key.cast_unsigned()))
+        }
+    };
+    let Some(key) = key else { return Ok(None) };
+    let found = read_message(conn, key)?.filter(|found| {
+        let same = match which {
+            IdOrUid::Id(id) => found.id == *id,
+            IdOrUid::Uid(_) => true,
+        };
+        same && found.app == app
+    });
+    Ok(found.map(Arc::new))
+}
+
+fn messages(
+    conn: &Connection,
+    app: AppKey,
+    filter: &MessageFilter,
+    page: &PageOf<u64>,
+    payloads: bool,
+) -> Result<Vec<Message>, StoreError> {
+    let mut found = Vec::new();
+    if page.limit == 0 {
+        return Ok(found);
+    }
+    let columns = if payloads { MESSAGE } else { MESSAGE_LEAN };
+    let order = order(page.direction);
+    let rows_max = if *filter == MessageFilter::default() { page.limit } else { PIECE_ROWS };
+    let span = Span::of(page).after(filter.after).before(filter.before);
+    walk(conn, Some(&MESSAGES), span, page.direction, |conn, part, span| {
+        let from = match part {
+            Part::Listed => {
+                "message_by_app CROSS JOIN message ON message.key = place
+                 WHERE owner = ?1 AND place BETWEEN ?2 AND ?3 ORDER BY place"
+            }
+            Part::Tail => "message WHERE app = ?1 AND key BETWEEN ?2 AND ?3 ORDER BY key",
+        };
+        let sql = format!("SELECT {columns} FROM {from} {order} LIMIT ?4");
+        let mut statement = conn.prepare_cached(&sql)?;
+        let mut rows = statement.query([app.0, span.low, span.high, bound(rows_max)])?;
+        piece(&mut rows, rows_max, |row| {
+            if wanted(row, [3, 4, 6], filter)? {
+                found.push(message(row)?);
+            }
+            Ok(found.len() >= page.limit)
+        })
+    })?;
+    Ok(found)
+}
+
+/// Whose attempts.
+#[derive(Clone, Copy)]
+enum Whose {
+    Message(MessageKey),
+    Endpoint(EndpointKey),
+}
+
+impl Whose {
+    /// Their keys in SQL, as `place`.
+    const fn places(self, part: Part) -> &'static str {
+        match (self, part) {
+            (Self::Message(_), _) => {
+                "SELECT key AS place FROM attempt INDEXED BY attempt_of
+                 WHERE message = ?1 AND key BETWEEN ?2 AND ?3"
+            }
+            (Self::Endpoint(_), Part::Listed) => {
+                "SELECT place FROM attempt_by_endpoint WHERE owner = ?1 AND place BETWEEN ?2 AND ?3"
+            }
+            (Self::Endpoint(_), Part::Tail) => {
+                "SELECT key AS place FROM attempt NOT INDEXED
+                 WHERE endpoint = ?1 AND key BETWEEN ?2 AND ?3"
+            }
+        }
+    }
+}
+
+fn attempts(
+    conn: &Connection,
+    whose: Whose,
+    filter: &AttemptFilter,
+    page: &PageOf<u64>,
+) -> Result<Vec<AttemptRow>, StoreError> {
+    let mut found = Vec::new();
+    if page.limit == 0 {
+        return Ok(found);
+    }
+    let (owner, list) = match whose {
+        Whose::Message(message) => (message.0.cast_signed(), None),
+        Whose::Endpoint(endpoint) => (endpoint.0, Some(&ATTEMPTS)),
+    };
+    let order = order(page.direction);
+    let rows_max = if *filter == AttemptFilter::default() { page.limit } else { PIECE_ROWS };
+    // An attempt is never older than its message.
+    let span = Span::of(page).after(filter.message.after);
+    walk(conn, list, span, page.direction, |conn, part, span| {
+        let places = whose.places(part);
+        let sql = format!("{places} ORDER BY place {order} LIMIT ?4");
+        let mut statement = conn.prepare_cached(&sql)?;
+        let mut rows = statement.query([owner, span.low, span.high, bound(rows_max)])?;
+        // Rows are read one by one, so that no sort ever carries their bodies.
+        piece(&mut rows, rows_max, |place| {
+            found.extend(wanted_attempt(conn, place.get(0)?, filter)?);
+            Ok(found.len() >= page.limit)
+        })
+    })?;
+    Ok(found)
+}
+
+fn wanted_attempt(
+    conn: &Connection,
+    key: i64,
+    filter: &AttemptFilter,
+) -> Result<Option<AttemptRow>, StoreError> {
+    let sql = format!(
+        "SELECT {ATTEMPT}, {OF_MESSAGE} FROM attempt JOIN message ON message.key = attempt.message
+         WHERE attempt.key = ?1"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let found = one(&mut statement.query([key])?, |row| {
+        if is_wanted(row, filter)? { with_url(conn, row).map(Some) } else { Ok(None) }
+    })?;
+    Ok(found.flatten())
+}
+
+fn is_wanted(row: &Row<'_>, filter: &AttemptFilter) -> Result<bool, StoreError> {
+    let (endpoint, status): (i64, u16) = (row.get(3)?, row.get(9)?);
+    let standing = if (200..300).contains(&status) { 0 } else { 2 };
+    let fits = filter.endpoint.is_none_or(|wanted| wanted.0 == endpoint)
+        && filter.status.is_none_or(|wanted| wanted == standing)
+        && filter.status_class.is_none_or(|wanted| wanted == status / 100 * 100);
+    Ok(fits && wanted(row, [17, 18, 19], &filter.message)?)
+}
+
+/// Reads an attempt, with the URL that held when it was made.
+fn with_url(conn: &Connection, row: &Row<'_>) -> Result<AttemptRow, StoreError> {
+    let (key, endpoint, started_at): (i64, i64, i64) = (row.get(0)?, row.get(3)?, row.get(5)?);
+    let sql = "SELECT url FROM endpoint_url WHERE endpoint = ?1 AND since < ?2 AND at <= ?3
+               ORDER BY since DESC LIMIT 1";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut url = value(&mut statement.query([endpoint, key, started_at])?)?;
+    if url.is_none() {
+        let sql = "SELECT url FROM endpoint_url WHERE endpoint = ?1 ORDER BY since LIMIT 1";
+        url = value(&mut conn.prepare_cached(sql)?.query([endpoint])?)?;
+    }
+    attempt(row, url.unwrap_or_default())
+}
+
+impl Tx<'_> {
+    fn resend(&mut self, message: MessageKey, endpoint: EndpointKey) -> Result<Resent, StoreError> {
+        let sql = "SELECT payload IS NULL FROM message JOIN endpoint ON endpoint.app = message.app
+                   WHERE message.key = ?1 AND endpoint.key = ?2 AND endpoint.deleted_at IS NULL";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let gone: Option<bool> =
+            value(&mut statement.query([message.0.cast_signed(), endpoint.0])?)?;
+        match gone {
+            None => return Ok(Resent::Missing),
+            Some(true) => return Ok(Resent::PayloadGone),
+            Some(false) => {}
+        }
+        let waiting = scheduled(self.conn, message, endpoint)?.map_or(0, |row| row.sends);
+        let sends = sends(self.conn, message, endpoint)?.max(waiting);
+        self.put_due(message, endpoint, (sends, Trigger::Manual))?;
+        Ok(Resent::Pending)
+    }
+
+    /// Adds a pending row that is due now, with budget and age at their beginning.
+    pub(super) fn put_due(
+        &mut self,
+        message: MessageKey,
+        endpoint: EndpointKey,
+        (sends, trigger): (u32, Trigger),
+    ) -> Result<(), StoreError> {
+        let row = Pending {
+            endpoint,
+            due_at: self.now,
+            message,
+            age_from: self.now,
+            sends,
+            budget_used: 0,
+            last_delay: Duration::ZERO,
+            trigger,
+        };
+        let pending = self.put_pending(row, true)?;
+        self.batch.fresh.push(Fresh { pending, endpoint: None, envelope: None });
+        Ok(())
+    }
+}

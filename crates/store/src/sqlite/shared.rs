@@ -1,0 +1,34 @@
+//! What the threads of one store share.
+//!
+//! Never: a lock; each of them is told what it must know.
+
+use std::sync::atomic::{AtomicI64, AtomicUsize};
+use std::sync::{Arc, OnceLock};
+
+use resilience::Clock;
+
+use super::door::Door;
+use crate::commits::Commits;
+
+/// What the store's threads share.
+pub(super) struct Shared {
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) door: Door,
+    pub(super) commits: OnceLock<Arc<dyn Commits>>,
+    /// Pending rows.
+    pub(super) depth: AtomicI64,
+    /// Rows written since the start, for the checkpoints.
+    pub(super) written: AtomicUsize,
+}
+
+impl Shared {
+    pub(super) const fn new(clock: Arc<dyn Clock>, door: Door, depth: i64) -> Self {
+        Self {
+            clock,
+            door,
+            commits: OnceLock::new(),
+            depth: AtomicI64::new(depth),
+            written: AtomicUsize::new(0),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The one writer: takes what has queued up, writes it in one transaction, tells of it, answers.
+//!
+//! In: jobs. Out, in this order after each commit: `Commits` is told, then callers are answered. No
+//! artificial wait: what arrives while a commit runs is the next batch. A change that fails rolls
+//! back alone; any fault of the database rolls the whole batch back, and everybody in it is told.
+//! Never: answer before the commit, or leave a transaction open between two batches.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use domain::limits::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, BATCH_TIME_MAX};
+use rusqlite::Connection;
+
+use super::batch::Batch;
+use super::checkpoint::Log;
+use super::chores::Chores;
+use super::door::{Answer, Finish, Job};
+use super::shared::Shared;
+use super::tx::Tx;
+use crate::StoreError;
+use crate::commits::BatchStats;
+use crate::inbox::Accepted;
+use crate::ledger::Recorded;
+
+/// How long the writer sleeps when nothing is queued, so that chores come to their turn.
+const IDLE: Duration = Duration::from_millis(250);
+
+/// The writer's thread.
+pub(super) struct Writer<'c> {
+    pub(super) tx: Tx<'c>,
+    shared: Arc<Shared>,
+    chores: Chores,
+    log: Log,
+}
+
+/// An answer that waits for the commit.
+enum Waiting {
+    Accept(Answer<Accepted>, Result<Accepted, StoreError>),
+    Record(Answer<Vec<Recorded>>, Result<Vec<Recorded>, StoreError>),
+    Change(Finish),
+}
+
+impl Waiting {
+    /// Answers, with `fault` in place of what was to be said if there is one.
+    fn answer(self, fault: Option<&StoreError>) {
+        match self {
+            Self::Accept(caller, made) => {
+                drop(caller.send(fault.map_or(made, |fault| Err(fault.clone()))));
+            }
+            Self::Record(caller, made) => {
+                drop(caller.send(fault.map_or(made, |fault| Err(fault.clone()))));
+            }
+            Self::Change(finish) => finish(fault),
+        }
+    }
+}
+
+impl<'c> Writer<'c> {
+    pub(super) fn new(conn: &'c Connection, shared: Arc<Shared>) -> Result<Self, StoreError> {
+        Ok(Self {
+            tx: Tx::new(conn, shared.clock.now())?,
+            log: Log::new(conn),
+            shared,
+            chores: Chores::new(started()),
+        })
+    }
+
+    /// Runs until the store closes.
+    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
+        let mut open = true;
+        while open {
+            open = match jobs.recv_timeout(IDLE) {
+                Ok(job) => self.turn(Some(job), jobs),
+                Err(RecvTimeoutError::Timeout) => self.turn(None, jobs),
+                Err(RecvTimeoutError::Disconnected) => false,
+            };
+            self.look();
+        }
+        // What was queued behind the last job still gets its turn.
+        while let Ok(job) = jobs.try_recv() {
+            self.turn(Some(job), jobs);
+        }
+    }
+
+    /// Keeps the log short, between two batches.
+    pub(super) fn look(&mut self) {
+        self.log.look(self.tx.conn);
+    }
+
+    /// One batch; `false` when the store is closing.
+    pub(super) fn turn(&mut self, first: Option<Job>, jobs: &Receiver<Job>) -> bool {
+        let begun = started();
+        self.tx.now = self.shared.clock.now();
+        let chores = self.chores.are_due(begun) || self.tx.used.is_due(self.tx.now);
+        if first.is_none() && !chores {
+            return true;
+        }
+        self.tx.fault = self.tx.hot.begin.execute([]).err().map(StoreError::from);
+        if chores && let Err(fault) = self.chore(begun) {
+            tracing::warn!(%fault, "a chore of the store failed");
+        }
+        let (before, working) = (self.tx.batch.rows, started());
+        let mut waiting = Vec::new();
+        let mut open = true;
+        let mut next = first;
+        while let Some(job) = next {
+            if matches!(job, Job::Stop) {
+                open = false;
+                break;
+            }
+            self.shared.door.taken(&job);
+            self.tx.batch.bytes += job.bytes();
+            waiting.push(self.perform(job));
+            let rows = self.tx.batch.rows.saturating_sub(before);
+            let full = rows >= BATCH_ROWS_MAX || self.tx.batch.bytes >= BATCH_BYTES_MAX;
+            next = if full || working.elapsed() >= BATCH_TIME_MAX {
+                None
+            } else {
+                jobs.try_recv().ok()
+            };
+        }
+        let operations = waiting.len();
+        let batch = self.end();
+        let took = begun.elapsed();
+        let committed = self.tx.fault.is_none();
+        let stats = BatchStats { operations, rows: batch.rows, took, committed };
+        self.tell(batch, waiting, stats);
+        open
+    }
+
+    fn perform(&mut self, job: Job) -> Waiting {
+        match job {
+            Job::Accept(new, caller) => {
+                let made = self.tx.together(|tx| tx.accept(*new));
+                Waiting::Accept(caller, made)
+            }
+            Job::Record(records, caller) => {
+                let made = self.tx.together(|tx| tx.record(records));
+                Waiting::Record(caller, made)
+            }
+            Job::Change(change) => Waiting::Change(change(&mut self.tx)),
+            #[cfg(test)]
+            Job::Chore(due, caller) => {
+                let made = self.chore(due);
+                Waiting::Change(Box::new(move |_| drop(caller.send(made))))
+            }
+            Job::Stop => Waiting::Change(Box::new(|_| ())),
+        }
+    }
+
+    /// Commits, or rolls everything back; answers with what the batch has done.
+    fn end(&mut self) -> Batch {
+        let Self { tx, chores, shared, .. } = self;
+        if tx.fault.is_none()
+            && let Err(fault) = tx.hot.commit.execute([])
+        {
+            tx.fault = Some(fault.into());
+        }
+        if let Some(fault) = &tx.fault {
+            tracing::warn!(%fault, "a batch was rolled back");
+            if !tx.conn.is_autocommit()
+                && let Err(fault) = tx.conn.execute_batch("ROLLBACK")
+            {
+                tracing::warn!(code = ?fault.sqlite_error_code(), "the roll-back failed");
+            }
+            tx.undo();
+            chores.undo();
+            return Batch::default();
+        }
+        let mut batch = tx.confirm();
+        chores.confirm(&mut batch);
+        shared.depth.fetch_add(batch.depth, Ordering::Relaxed);
+        shared.written.fetch_add(batch.rows, Ordering::Relaxed);
+        batch
+    }
+
+    /// Tells of a batch that ended: first the engine, then the callers.
+    fn tell(&self, batch: Batch, waiting: Vec<Waiting>, stats: BatchStats) {
+        if let Some(commits) = self.shared.commits.get() {
+            for (app, endpoint) in batch.changed {
+                commits.directory_changed(app, endpoint);
+            }
+            if !batch.fresh.is_empty() {
+                commits.fresh(batch.fresh);
+            }
+            if stats.operations > 0 || stats.rows > 0 {
+                commits.batch(stats);
+            }
+        }
+        for waiting in waiting {
+            waiting.answer(self.tx.fault.as_ref());
+        }
+    }
+
+    /// Does one chore, if one is due.
+    fn chore(&mut self, begun: Instant) -> Result<(), StoreError> {
+        let Self { tx, chores, .. } = self;
+        let done = tx.alone(|tx| chores.step(tx, begun));
+        if done.is_err() {
+            chores.undo();
+        }
+        done
+    }
+}
+
+/// The one place that measures how long something takes.
+#[expect(clippy::disallowed_methods, reason = "measures a batch; never says what time it is")]
+pub(super) fn started() -> Instant {
+    Instant::now()
+}

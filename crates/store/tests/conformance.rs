@@ -1,0 +1,44 @@
+//! Every suite on every backend.
+//!
+//! Never: a case of its own; those stand in `store::conformance`.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+#[path = "support/backends.rs"]
+mod backends;
+
+use backends::{Memory, Sqlite};
+use store::conformance::check;
+
+/// One test for each suite.
+macro_rules! suites {
+    ($backend:ident, $open:expr; $($suite:ident: $cases:expr),* $(,)?) => {
+        mod $backend {
+            use super::*;
+            use store::conformance as of;
+
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $suite() {
+                check($cases, $open).await;
+            })*
+        }
+    };
+    ($backend:ident, $open:expr) => {
+        suites! {
+            $backend, $open;
+            inbox: of::inbox::CASES,
+            queue: of::queue::CASES,
+            ledger: of::ledger::CASES,
+            ledger_keeps: of::ledger::KEPT,
+            ledger_manual: of::ledger::MANUAL,
+            directory: of::directory::CASES,
+            endpoints: of::directory::ENDPOINTS,
+            dead_letters: of::dead_letters::CASES,
+            replays: of::dead_letters::REPLAYS,
+            history: of::history::CASES,
+            attempts: of::history::ATTEMPTS,
+        }
+    };
+}
+
+suites!(memory, Memory::open);
+suites!(sqlite, Sqlite::open);
