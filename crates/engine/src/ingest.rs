@@ -1,0 +1,63 @@
+//! Stage 1: accepts a message.
+//!
+//! In: what a caller posted. Out: what became of it, durable. Matches endpoints from the roster; when the store says
+//! that the copy was stale, matches again from fresh rows.
+//! Never: send, or answer before the commit.
+
+use std::sync::Arc;
+
+use domain::fanout;
+use domain::idempotency::IngestKey;
+use domain::ids::PublicId;
+use domain::message::MessageSpec;
+use store::StoreError;
+use store::directory::IdOrUid;
+use store::inbox::{Accepted, Inbox, NewMessage};
+
+use crate::roster::Roster;
+
+/// How often a stale copy is matched again before giving up; each round reads fresh rows.
+const ROUNDS_MAX: usize = 16;
+
+/// A message as posted.
+#[derive(Clone, Debug)]
+pub struct Post {
+    /// The organisation of the caller.
+    pub org: PublicId,
+    /// The application in the path.
+    pub app: IdOrUid,
+    /// The message.
+    pub spec: MessageSpec,
+    /// The caller's idempotency key, scoped and hashed.
+    pub key: Option<IngestKey>,
+    /// 12 random bytes for the public id.
+    pub random: [u8; 12],
+}
+
+/// Accepts one message.
+pub async fn ingest(
+    roster: &Roster,
+    inbox: &dyn Inbox,
+    post: Post,
+) -> Result<Accepted, StoreError> {
+    for _ in 0..ROUNDS_MAX {
+        let Some(snapshot) = roster.app(post.org, &post.app).await? else {
+            return Ok(Accepted::NoApplication);
+        };
+        let targets = fanout::matching(&snapshot.endpoints, &post.spec).map(Arc::clone).collect();
+        let message = NewMessage {
+            app: snapshot.app.key,
+            app_version: snapshot.app.version,
+            spec: post.spec.clone(),
+            random: post.random,
+            targets,
+            key: post.key,
+            edited_from: None,
+        };
+        match inbox.accept(message).await? {
+            Accepted::Stale | Accepted::NoApplication => roster.forget(snapshot.app.key),
+            accepted => return Ok(accepted),
+        }
+    }
+    Err(StoreError::Overloaded)
+}

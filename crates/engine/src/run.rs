@@ -1,0 +1,332 @@
+//! The dispatcher: one task that owns every lane and knows the order of the stages.
+//!
+//! Everything that happens comes in as a `Command`, in one queue, so that what the writer said before an answer is seen
+//! before what follows from it. A turn: take what has come in, fire timers, let lanes start sends, hand results to the
+//! ledger. The only loop of a delivery goes through the store.
+//! Never: wait for the store or the network; that happens in tasks which report back by a `Command`.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use domain::attempt::Attempt;
+use domain::endpoint::Endpoint;
+use domain::ids::{AppKey, EndpointKey, MessageKey};
+use resilience::{Chance, Clock, Forced, Timestamp};
+use store::StoreError;
+use store::commits::Fresh;
+use store::ledger::{LaneState, Recorded};
+use store::queue::DueRows;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::deliver::Courier;
+use crate::engine::{BreakerView, Parts, Stores};
+use crate::events::Observer;
+use crate::settings::Settings;
+
+use finish::Entry;
+use flights::Flights;
+use lane::Lane;
+use own_fault::OwnFault;
+use suspects::Suspects;
+pub use telemetry::BatchMetrics;
+use telemetry::Telemetry;
+
+mod control;
+mod finish;
+mod flights;
+mod gap;
+mod lane;
+mod own_fault;
+mod refill;
+mod serve;
+mod start;
+mod suspects;
+mod sweep;
+mod telemetry;
+mod tell;
+
+/// No timer sleeps longer without reading the wall clock again.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+/// Commands taken in one turn.
+const COMMANDS_MAX: usize = 512;
+
+/// Everything that can happen to the dispatcher.
+#[expect(missing_docs, reason = "each variant is said in its line comment")]
+pub enum Command {
+    // Rows that were just committed and are due.
+    Fresh(Vec<Fresh>),
+    // An application, or one endpoint of it, changed.
+    Changed(AppKey, Option<EndpointKey>),
+    // A changed endpoint was read again; `None`: deleted.
+    Loaded(EndpointKey, Result<Option<Arc<Endpoint>>, StoreError>),
+    // A refill was read.
+    Refilled(EndpointKey, Result<DueRows, StoreError>),
+    // Rows of a lane that does not send were read, for its old ones.
+    Swept(EndpointKey, Result<DueRows, StoreError>),
+    // A dead letter of a lane in strict order, if it has one.
+    Gap(EndpointKey, Result<Option<MessageKey>, StoreError>),
+    // Endpoints with pending rows, for the repair poll.
+    Polled(Result<Vec<(EndpointKey, Timestamp)>, StoreError>, Timestamp),
+    // The payload of a send was read: its slot, and how large it is.
+    Weighed(usize, usize),
+    // A send ended: its slot, and the facts or why there are none.
+    Finished(usize, Ended),
+    // The ledger answered.
+    Recorded(Vec<Entry>, Result<Vec<Recorded>, StoreError>),
+    // A failed batch of results is due again.
+    RecordAgain,
+    // The list of suspects was kept, or not.
+    SuspectsKept(Result<(), StoreError>),
+    // A forced state was kept, or not; what was forced before.
+    ForceKept(
+        EndpointKey,
+        Option<Forced>,
+        Result<(), StoreError>,
+        oneshot::Sender<Result<(), StoreError>>,
+    ),
+    // Questions and orders from the engine's door.
+    Settled(oneshot::Sender<()>),
+    Breaker(EndpointKey, oneshot::Sender<BreakerView>),
+    Force(EndpointKey, Option<Forced>, oneshot::Sender<Result<(), StoreError>>),
+    InFlight(EndpointKey, MessageKey, oneshot::Sender<bool>),
+    Drain(Duration),
+    // The time that draining may take is over.
+    DrainOver,
+}
+
+/// How a send ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// With facts.
+    Attempted(Box<Attempt>),
+    /// The payload is gone.
+    PayloadGone,
+    /// The payload could not be read, or the task was dropped: as if it had not begun.
+    NotBegun,
+    /// The task broke off: a fault in this program, which would come again and again if it did not count.
+    Broken,
+}
+
+/// The dispatcher's memory.
+struct Dispatcher {
+    settings: Settings,
+    stores: Stores,
+    courier: Arc<Courier>,
+    clock: Arc<dyn Clock>,
+    chance: Box<dyn Chance>,
+    observer: Arc<dyn Observer>,
+    commands: mpsc::UnboundedSender<Command>,
+    telemetry: Telemetry,
+    lanes: HashMap<EndpointKey, Lane>,
+    kept: HashMap<EndpointKey, LaneState>,
+    turn: VecDeque<EndpointKey>,
+    timers: BTreeSet<(Timestamp, EndpointKey)>,
+    flights: Flights,
+    own_fault: OwnFault,
+    suspects: Suspects,
+    results: Results,
+    poll: Poll,
+    loading: usize,
+    settling: Vec<oneshot::Sender<()>>,
+    cached_bytes: usize,
+    ids: usize,
+    busy_lanes: usize,
+    starved: VecDeque<EndpointKey>,
+    draining: bool,
+    /// The latest reading of the clock.
+    seen_at: Timestamp,
+    repairs: Arc<AtomicU64>,
+}
+
+/// Results on their way to the ledger.
+#[derive(Default)]
+struct Results {
+    waiting: Vec<Entry>,
+    unrecorded: usize,
+    recording: bool,
+    failures: u32,
+}
+
+/// The repair poll.
+#[derive(Default)]
+struct Poll {
+    next_at: Timestamp,
+    after: Option<EndpointKey>,
+    running: bool,
+}
+
+/// Reads what a restart must know and starts the dispatcher.
+pub(crate) async fn start(
+    parts: Parts,
+    commands: mpsc::UnboundedSender<Command>,
+    inbox: mpsc::UnboundedReceiver<Command>,
+    repairs: Arc<AtomicU64>,
+) -> Result<JoinHandle<()>, StoreError> {
+    let now = parts.clock.now();
+    let mut flights = Flights::open(parts.settings.sends_max, parts.inflight_path.as_deref());
+    let suspects = Suspects::recover(&parts.stores, flights.found(), now).await?;
+    flights.forget_found();
+    let kept = parts.stores.queue.lane_states().await?;
+    let courier =
+        Courier::new(&parts.settings, Arc::clone(&parts.transport), Arc::clone(&parts.clock));
+    let mut dispatcher = Dispatcher {
+        courier: Arc::new(courier),
+        telemetry: Telemetry::new(),
+        lanes: HashMap::new(),
+        kept: kept.into_iter().map(|state| (state.endpoint, state)).collect(),
+        turn: VecDeque::new(),
+        timers: BTreeSet::new(),
+        flights,
+        own_fault: OwnFault::new(),
+        suspects,
+        results: Results::default(),
+        poll: Poll { next_at: now.plus(SLEEP_MAX), ..Poll::default() },
+        loading: 0,
+        settling: Vec::new(),
+        cached_bytes: 0,
+        ids: 0,
+        busy_lanes: 0,
+        starved: VecDeque::new(),
+        draining: false,
+        seen_at: now,
+        repairs,
+        settings: parts.settings,
+        stores: parts.stores,
+        clock: parts.clock,
+        chance: parts.chance,
+        observer: parts.observer,
+        commands,
+    };
+    dispatcher.suspects_first();
+    dispatcher.recover_lanes(now).await?;
+    Ok(tokio::spawn(dispatcher.run(inbox)))
+}
+
+impl Dispatcher {
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
+        let mut batch = Vec::with_capacity(COMMANDS_MAX);
+        while !self.is_done() {
+            let sleep = self.sleep();
+            tokio::select! {
+                biased;
+                _ = inbox.recv_many(&mut batch, COMMANDS_MAX) => {}
+                () = tokio::time::sleep(sleep) => {}
+            }
+            let now = self.clock.now();
+            for command in batch.drain(..) {
+                self.handle(command, now);
+            }
+            if now.plus(SLEEP_MAX) < std::mem::replace(&mut self.seen_at, now) {
+                self.look_again();
+            }
+            self.fire_timers(now);
+            self.poll(now);
+            self.serve(now);
+            self.flush_results();
+            self.show();
+        }
+        self.flights.close();
+    }
+
+    fn handle(&mut self, command: Command, now: Timestamp) {
+        match command {
+            Command::Fresh(rows) => self.fresh(rows, now),
+            Command::Finished(slot, ended) => self.finished(slot, ended, now),
+            Command::Recorded(entries, answer) => self.recorded(entries, answer),
+            Command::RecordAgain => self.results.recording = false,
+            Command::Changed(app, endpoint) => self.changed(app, endpoint),
+            Command::Loaded(endpoint, read) => self.loaded(endpoint, read, now),
+            Command::Refilled(endpoint, read) => self.refilled(endpoint, read, now),
+            Command::Swept(endpoint, read) => self.swept(endpoint, read, now),
+            Command::Gap(endpoint, found) => self.gap(endpoint, found),
+            Command::Weighed(slot, bytes) => self.flights.weigh(slot, bytes),
+            Command::Polled(read, asked_at) => self.polled(read, asked_at, now),
+            Command::SuspectsKept(answer) => self.suspects_kept(answer),
+            Command::ForceKept(endpoint, before, answer, reply) => {
+                self.force_kept(endpoint, before, &answer);
+                let _gone = reply.send(answer);
+            }
+            Command::Settled(reply) => self.settled(reply),
+            Command::Breaker(endpoint, reply) => self.breaker(endpoint, reply, now),
+            Command::Force(endpoint, forced, reply) => self.force(endpoint, forced, reply),
+            Command::InFlight(endpoint, message, reply) => self.in_flight(endpoint, message, reply),
+            Command::Drain(grace) => self.drain(grace),
+            Command::DrainOver => self.drain_over(),
+        }
+    }
+
+    /// How long nothing needs doing unless a command comes.
+    fn sleep(&self) -> Duration {
+        let now = self.clock.now();
+        let timer = self.timers.first().map(|(at, _)| *at);
+        let pause = self.own_fault.paused_until(now).filter(|_| !self.turn.is_empty());
+        let poll = Some(self.poll.next_at).filter(|_| !self.poll.running);
+        let next = [timer, pause, poll, self.suspects.next_at(now)];
+        let first = next.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
+        // Never zero, so that a clock that stands still does not make this spin.
+        first.since(now).clamp(Duration::from_millis(1), SLEEP_MAX)
+    }
+
+    fn fire_timers(&mut self, now: Timestamp) {
+        while let Some(&(at, endpoint)) = self.timers.first() {
+            if at > now {
+                break;
+            }
+            self.timers.pop_first();
+            if let Some(lane) = self.lanes.get_mut(&endpoint) {
+                lane.timer = None;
+                lane.book.fall_due(now);
+                self.enqueue(endpoint);
+            }
+        }
+    }
+
+    /// The clock stepped back: what waits for a time far ahead may not have to.
+    fn look_again(&mut self) {
+        let waiting: Vec<EndpointKey> = self.timers.iter().map(|(_, endpoint)| *endpoint).collect();
+        for endpoint in waiting {
+            self.enqueue(endpoint);
+        }
+    }
+
+    fn set_timer(&mut self, endpoint: EndpointKey, at: Timestamp) {
+        let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
+        if lane.timer.is_some_and(|set| set <= at) {
+            return;
+        }
+        if let Some(old) = lane.timer.replace(at) {
+            self.timers.remove(&(old, endpoint));
+        }
+        self.timers.insert((at, endpoint));
+    }
+
+    /// Gives a lane its turn.
+    fn enqueue(&mut self, endpoint: EndpointKey) {
+        if let Some(lane) = self.lanes.get_mut(&endpoint)
+            && !std::mem::replace(&mut lane.queued, true)
+        {
+            self.turn.push_back(endpoint);
+        }
+    }
+
+    /// Tells the dispatcher something once `work` is done.
+    fn report(&self, work: impl Future<Output = Command> + Send + 'static) {
+        let commands = self.commands.clone();
+        tokio::spawn(async move {
+            let _gone = commands.send(work.await);
+        });
+    }
+
+    fn show(&self) {
+        #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+        let shown = |count: usize| count as f64;
+        self.telemetry.in_flight.set(shown(self.flights.count()));
+        self.telemetry.unrecorded.set(shown(self.results.unrecorded));
+        self.telemetry.lanes.set(shown(self.lanes.len()));
+        self.telemetry.ids.set(shown(self.ids));
+        self.telemetry.paused.set(f64::from(u8::from(self.own_fault.is_on_trial())));
+    }
+}

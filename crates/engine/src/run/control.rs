@@ -1,0 +1,162 @@
+//! Questions and orders from the engine's door: breakers, what is in flight, draining.
+//!
+//! Never: answer an order before it is stored.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::ids::{EndpointKey, MessageKey};
+use resilience::{Breaker, Forced, Timestamp};
+use store::StoreError;
+use tokio::sync::oneshot;
+
+use super::lane::{Home, Lane};
+use super::{Command, Dispatcher};
+use crate::engine::BreakerView;
+
+/// Failed commits after which draining gives up on results that cannot be stored.
+const DRAIN_FAILURES_MAX: u32 = 3;
+
+impl Dispatcher {
+    pub(super) fn settled(&mut self, reply: oneshot::Sender<()>) {
+        if self.loading == 0 {
+            let _gone = reply.send(());
+        } else {
+            self.settling.push(reply);
+        }
+    }
+
+    pub(super) fn breaker(
+        &self,
+        endpoint: EndpointKey,
+        reply: oneshot::Sender<BreakerView>,
+        now: Timestamp,
+    ) {
+        let home = self.lanes.get(&endpoint).map(|lane| &lane.home);
+        let view = match (home, self.kept.get(&endpoint)) {
+            (Some(Home::Known(known)), _) => {
+                let breaker = known.gate.breaker();
+                view(breaker, known.gate.state_name(now), now)
+            }
+            (_, Some(kept)) => {
+                let breaker = Breaker::restore(self.settings.breaker.clone(), kept.breaker.clone());
+                let state = match breaker.state(now) {
+                    resilience::State::Closed => "closed",
+                    resilience::State::Open { .. } => "open",
+                    resilience::State::HalfOpen => "halfOpen",
+                };
+                view(&breaker, state, now)
+            }
+            _ => view(&Breaker::new(self.settings.breaker.clone(), now), "closed", now),
+        };
+        let _gone = reply.send(view);
+    }
+
+    pub(super) fn force(
+        &mut self,
+        endpoint: EndpointKey,
+        forced: Option<Forced>,
+        reply: oneshot::Sender<Result<(), StoreError>>,
+    ) {
+        let now = self.clock.now();
+        let lane = self.lanes.entry(endpoint).or_insert_with(Lane::new);
+        let known = match &mut lane.home {
+            Home::Known(known) => known,
+            Home::Deleted => {
+                let _gone = reply.send(Err(StoreError::Missing("endpoint")));
+                return;
+            }
+            Home::Unknown => return self.force_when_loaded(endpoint, forced, reply),
+        };
+        let before = known.gate.breaker().snapshot().forced;
+        known.gate.force(forced, now);
+        let state = known.gate.kept(endpoint);
+        known.kept = Some(state.clone());
+        let kept = self.stores.ledger.keep_lanes(vec![state]);
+        self.report(async move { Command::ForceKept(endpoint, before, kept.await, reply) });
+        self.enqueue(endpoint);
+    }
+
+    /// What could not be stored is not in force.
+    pub(super) fn force_kept(
+        &mut self,
+        endpoint: EndpointKey,
+        before: Option<Forced>,
+        answer: &Result<(), StoreError>,
+    ) {
+        let now = self.clock.now();
+        if let (Err(_), Some(known)) = (answer, self.known(endpoint)) {
+            known.gate.force(before, now);
+            known.kept = None;
+            self.enqueue(endpoint);
+        }
+    }
+
+    fn force_when_loaded(
+        &mut self,
+        endpoint: EndpointKey,
+        forced: Option<Forced>,
+        reply: oneshot::Sender<Result<(), StoreError>>,
+    ) {
+        let (directory, commands) = (Arc::clone(&self.stores.directory), self.commands.clone());
+        self.begin_loading(endpoint);
+        tokio::spawn(async move {
+            let read = directory.endpoint(endpoint).await;
+            let failed = read.as_ref().err().cloned();
+            let _gone = commands.send(Command::Loaded(endpoint, read));
+            match failed {
+                Some(error) => drop(reply.send(Err(error))),
+                None => drop(commands.send(Command::Force(endpoint, forced, reply))),
+            }
+        });
+    }
+
+    pub(super) fn suspects_kept(&self, answer: Result<(), StoreError>) {
+        if let Err(error) = answer {
+            tracing::warn!(%error, "suspects not kept");
+        }
+    }
+
+    pub(super) fn in_flight(
+        &self,
+        endpoint: EndpointKey,
+        message: MessageKey,
+        reply: oneshot::Sender<bool>,
+    ) {
+        let out = self.lanes.get(&endpoint).is_some_and(|lane| lane.book.is_out(message));
+        let _gone = reply.send(out);
+    }
+
+    /// No new sends; what is in flight has `grace` to end.
+    pub(super) fn drain(&mut self, grace: Duration) {
+        self.draining = true;
+        self.report(async move {
+            tokio::time::sleep(grace).await;
+            Command::DrainOver
+        });
+    }
+
+    /// What is still in flight is dropped and stays pending.
+    pub(super) fn drain_over(&mut self) {
+        self.flights.abort();
+    }
+
+    /// Whether draining is over: nothing in flight, nothing unrecorded that can be recorded.
+    pub(super) fn is_done(&self) -> bool {
+        self.draining
+            && self.flights.count() == 0
+            && (self.results.unrecorded == 0 || self.results.failures >= DRAIN_FAILURES_MAX)
+    }
+}
+
+fn view(breaker: &Breaker, state: &'static str, now: Timestamp) -> BreakerView {
+    let snapshot = breaker.snapshot();
+    BreakerView {
+        state,
+        since: snapshot.since,
+        open_until: snapshot.open_until,
+        consecutive_failures: breaker.consecutive_failures(),
+        forced: snapshot.forced,
+        as_of: now,
+    }
+}

@@ -1,0 +1,368 @@
+//! Results: what a send came to is judged, recorded, and — once that is committed — let go.
+//!
+//! A result stays in memory until it is committed; a failed commit is tried again.
+//! Never: release an id before its record is committed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::attempt::{Attempt, Failure, FailureKind, Outcome};
+use domain::classify::{Class, classify};
+use domain::dead_letter::DeadReason;
+use domain::delivery::{CancelReason, Pending, Trigger};
+use domain::endpoint::Endpoint;
+use domain::ids::MessageKey;
+use domain::limits::OPERATION_ROWS_MAX;
+use domain::target::Host;
+use domain::verdict::{self, Case, Verdict};
+use resilience::{RetryAfter, RetryAfterMode, Timestamp};
+use store::StoreError;
+use store::ledger::{Follow, Record, Recorded};
+
+use super::flights::Flight;
+use super::lane::Home;
+use super::{Command, Dispatcher, Ended};
+use crate::admit::{self, Pass, Settled};
+use crate::events::Event;
+use crate::lanes::{Item, id_of};
+use crate::record::{self, Judged};
+
+const AGAIN: Duration = Duration::from_millis(100);
+const AGAIN_MAX: Duration = Duration::from_secs(5);
+
+/// A record on its way, and what is told once it is committed.
+pub struct Entry {
+    pub(super) record: Record,
+    pub(super) endpoint: Option<Arc<Endpoint>>,
+    pub(super) class: Option<Class>,
+    pub(super) settled: Settled,
+    /// When it is tried again.
+    pub(super) retry_at: Option<Timestamp>,
+    /// The head of an ordered lane, which is tried again in its place.
+    keeps_place: bool,
+}
+
+impl Entry {
+    /// A record of a row that was not sent.
+    pub(super) fn unsent(record: Record, endpoint: Option<Arc<Endpoint>>) -> Self {
+        Self {
+            record,
+            endpoint,
+            class: None,
+            settled: Settled::default(),
+            retry_at: None,
+            keeps_place: false,
+        }
+    }
+}
+
+/// A send that is over, as it is judged.
+struct Landed {
+    pending: Pending,
+    endpoint: Arc<Endpoint>,
+    attempt: Attempt,
+    class: Class,
+    settled: Settled,
+}
+
+impl Dispatcher {
+    /// A send ended.
+    pub(super) fn finished(&mut self, slot: usize, ended: Ended, now: Timestamp) {
+        let Some(flight) = self.flights.end(slot) else { return };
+        let endpoint = flight.pending.endpoint;
+        if flight.suspect {
+            self.suspects.end((endpoint, flight.pending.message));
+        }
+        if let Some(lane) = self.lanes.get_mut(&endpoint) {
+            lane.in_flight = lane.in_flight.saturating_sub(1);
+            let idle = usize::from(lane.in_flight == 0);
+            self.busy_lanes = self.busy_lanes.saturating_sub(idle);
+        }
+        match ended {
+            Ended::Attempted(attempt) => self.judge(flight, *attempt, now),
+            Ended::PayloadGone => {
+                self.release_pass(&flight, now);
+                self.give_up(
+                    Item { pending: flight.pending, envelope: None },
+                    DeadReason::PayloadGone,
+                );
+            }
+            Ended::NotBegun => {
+                self.release_pass(&flight, now);
+                self.put_back(Item { pending: flight.pending, envelope: None });
+                if !self.draining {
+                    self.pause(now);
+                }
+            }
+            Ended::Broken => self.judge_broken(flight, now),
+        }
+        self.enqueue(endpoint);
+        self.feed_starved();
+    }
+
+    fn release_pass(&mut self, flight: &Flight, now: Timestamp) {
+        if let (Some(known), Some(pass)) = (self.known(flight.pending.endpoint), &flight.pass) {
+            known.gate.release(pass, now);
+        }
+    }
+
+    fn pause(&mut self, now: Timestamp) {
+        let pause = self.own_fault.pause(now);
+        tracing::warn!(pause_ms = pause.as_millis(), "sending paused: the fault is on this side");
+        self.observer.observe(&Event::SendingPaused { pause });
+    }
+
+    /// Whether a failure is ours and not the receiver's.
+    fn is_own_fault(&mut self, endpoint: &Endpoint, attempt: &Attempt, class: Class) -> bool {
+        let before = match &attempt.outcome {
+            Outcome::Answered(_) => false,
+            Outcome::Failed(failure) => failure.kind.before_connection(),
+        };
+        let internal = class == Class::Internal;
+        match endpoint.spec.target.host_for_dns() {
+            _ if class == Class::Forbidden => false,
+            Host::Name(name) => self.own_fault.observe(name, before, internal),
+            Host::Ip(address) => self.own_fault.observe(address, before, internal),
+        }
+    }
+
+    fn judge(&mut self, flight: Flight, attempt: Attempt, now: Timestamp) {
+        let Flight { pending, endpoint, pass, .. } = flight;
+        let Some(known) = self.known(pending.endpoint) else {
+            return self.judge_late(pending, endpoint, attempt);
+        };
+        let mut class = classify(&attempt, &known.retry_on);
+        if self.is_own_fault(&endpoint, &attempt, class) {
+            class = Class::Internal;
+            self.pause(now);
+        }
+        self.telemetry.attempted(class, attempt.took);
+        let settled =
+            pass.map(|pass| self.settle(&pass, pending.message, (&endpoint, &attempt, class), now));
+        let settled = settled.unwrap_or_default();
+        self.follow(Landed { pending, endpoint, attempt, class, settled }, now);
+    }
+
+    fn settle(
+        &mut self,
+        pass: &Pass,
+        message: MessageKey,
+        (endpoint, attempt, class): (&Endpoint, &Attempt, Class),
+        now: Timestamp,
+    ) -> Settled {
+        let Some(Home::Known(known)) = self.lanes.get_mut(&endpoint.key).map(|lane| &mut lane.home)
+        else {
+            return Settled::default();
+        };
+        let hint = match known.policy.retry_after {
+            RetryAfterMode::Ignore => RetryAfter::Absent,
+            RetryAfterMode::Exact | RetryAfterMode::AtLeast => attempt.retry_after(),
+        };
+        let outcome = admit::Outcome { class, status: attempt.status(), hint, message };
+        known.gate.settle(pass, outcome, now, &mut *self.chance)
+    }
+
+    /// The task of a send broke off. It counts as an attempt, or it would break off for ever; nobody else is blamed.
+    fn judge_broken(&mut self, flight: Flight, now: Timestamp) {
+        self.release_pass(&flight, now);
+        let Flight { pending, endpoint, .. } = flight;
+        tracing::error!(endpoint = pending.endpoint.0, "a send broke off");
+        let text = "the send broke off because of a fault in the sender".to_owned();
+        let attempt = Attempt {
+            number: pending.sends.saturating_add(1),
+            started_at: now,
+            took: Duration::ZERO,
+            trigger: pending.trigger,
+            outcome: Outcome::Failed(Failure { kind: FailureKind::Internal, text }),
+            resent: false,
+        };
+        if self.known(pending.endpoint).is_none() {
+            return self.judge_late(pending, endpoint, attempt);
+        }
+        self.telemetry.attempted(Class::Internal, attempt.took);
+        let settled = Settled::default();
+        self.follow(Landed { pending, endpoint, attempt, class: Class::Transient, settled }, now);
+    }
+
+    /// What follows from a send, on its way to the ledger.
+    fn follow(&mut self, landed: Landed, now: Timestamp) {
+        let Landed { pending, endpoint, attempt, class, settled } = landed;
+        let Some(Home::Known(known)) =
+            self.lanes.get_mut(&pending.endpoint).map(|lane| &mut lane.home)
+        else {
+            return;
+        };
+        let case = Case { attempt: &attempt, class, policy: &known.policy, pending: &pending, now };
+        let verdict = verdict::judge(&case, &mut *self.chance);
+        if verdict == Verdict::Stay {
+            return self.put_back(Item { pending, envelope: None });
+        }
+        let mut keeps_place = known.is_ordered() && pending.trigger == Trigger::Scheduled;
+        let mut retry_at = None;
+        if let Verdict::Retry { due_at, .. } = verdict {
+            retry_at = Some(due_at);
+            if keeps_place {
+                known.gate.hold_head(retry_at);
+            }
+        } else {
+            keeps_place = false;
+        }
+        let state = known.changed_state();
+        // Of several sends that are told so together the first disables the endpoint, and its owner is told once.
+        let disables = class == Class::Gone && !std::mem::replace(&mut known.gone, true);
+        let judged = Judged { pending, attempt, class, verdict, keeps_place };
+        let Some(mut record) = record::of_attempt(judged, state, &mut *self.chance) else { return };
+        record.disable = record.disable.filter(|_| disables);
+        let (endpoint, class) = (Some(endpoint), Some(class));
+        self.results_push(Entry { record, endpoint, class, settled, retry_at, keeps_place });
+    }
+
+    /// The endpoint was deleted while the send was out: a 2xx still counts, anything else is a cancellation.
+    fn judge_late(&mut self, pending: Pending, endpoint: Arc<Endpoint>, attempt: Attempt) {
+        let class = classify(&attempt, &self.settings.retry.retry_on);
+        self.telemetry.attempted(class, attempt.took);
+        let reason = CancelReason::EndpointDeleted;
+        let mut record = record::of_cancelled(pending, reason, &mut *self.chance);
+        if class == Class::Success {
+            record.follow = Follow::Delivered;
+        }
+        record.attempt = Some(attempt);
+        self.results_push(Entry { class: Some(class), ..Entry::unsent(record, Some(endpoint)) });
+    }
+
+    pub(super) fn results_push(&mut self, entry: Entry) {
+        if let Some(lane) = self.lanes.get_mut(&entry.record.pending.endpoint) {
+            lane.unrecorded += 1;
+        }
+        self.results.unrecorded += 1;
+        self.results.waiting.push(entry);
+    }
+
+    /// Hands what is waiting to the ledger.
+    pub(super) fn flush_results(&mut self) {
+        while !self.results.recording && !self.results.waiting.is_empty() {
+            let count = self.results.waiting.len().min(OPERATION_ROWS_MAX);
+            let entries: Vec<Entry> = self.results.waiting.drain(..count).collect();
+            // After a failure one batch at a time, so that an older state is never written over a newer one.
+            self.results.recording = self.results.failures > 0;
+            let records = entries.iter().map(|entry| entry.record.clone()).collect();
+            let answer = self.stores.ledger.record(records);
+            self.report(async move { Command::Recorded(entries, answer.await) });
+        }
+    }
+
+    /// The ledger answered.
+    pub(super) fn recorded(
+        &mut self,
+        entries: Vec<Entry>,
+        answer: Result<Vec<Recorded>, StoreError>,
+    ) {
+        match answer {
+            Ok(done) => {
+                self.results.failures = 0;
+                self.results.recording = false;
+                for (entry, done) in entries.into_iter().zip(done) {
+                    self.let_go(entry, done);
+                }
+            }
+            Err(error) => self.record_again(entries, &error),
+        }
+    }
+
+    fn record_again(&mut self, mut entries: Vec<Entry>, error: &StoreError) {
+        let step = AGAIN.saturating_mul(1 << self.results.failures.min(10));
+        if self.results.failures == 0 {
+            tracing::error!(%error, results = entries.len(), "results not committed; trying again");
+        }
+        self.results.failures = self.results.failures.saturating_add(1);
+        self.results.recording = true;
+        for entry in &mut entries {
+            if let Some(old) = entry.record.lane.take() {
+                // The state as it is by now, so that an older one is never written over it.
+                let known = self.known(entry.record.pending.endpoint);
+                let kept = known.and_then(|known| known.kept.clone());
+                entry.record.lane = Some(kept.unwrap_or(old));
+            }
+        }
+        entries.append(&mut self.results.waiting);
+        self.results.waiting = entries;
+        self.report(async move {
+            tokio::time::sleep(step.min(AGAIN_MAX)).await;
+            Command::RecordAgain
+        });
+    }
+
+    /// A record is committed: its row is free, and whoever watches is told.
+    fn let_go(&mut self, entry: Entry, done: Recorded) {
+        let pending = entry.record.pending;
+        self.results.unrecorded = self.results.unrecorded.saturating_sub(1);
+        if !self.suspects.is_empty() && self.suspects.clear((pending.endpoint, pending.message)) {
+            let kept = self.stores.ledger.keep_suspects(self.suspects.list());
+            self.report(async move { Command::SuspectsKept(kept.await) });
+        }
+        let Some(lane) = self.lanes.get_mut(&pending.endpoint) else { return };
+        lane.unrecorded = lane.unrecorded.saturating_sub(1);
+        let before = lane.book.owned();
+        let id = id_of(&pending);
+        match (&entry.record.follow, done) {
+            (Follow::Retry { budget_used, delay, .. }, Recorded::Applied) if entry.keeps_place => {
+                // An ordered endpoint's head keeps its place, and its row stays owned.
+                let pending = Pending {
+                    sends: pending.sends.saturating_add(1),
+                    budget_used: *budget_used,
+                    last_delay: *delay,
+                    ..pending
+                };
+                lane.book.put_back(Item { pending, envelope: None });
+            }
+            (Follow::Retry { due_at, .. }, Recorded::Applied) => {
+                lane.book.release(id);
+                lane.book.note_due(*due_at);
+            }
+            (Follow::Retry { .. }, Recorded::Late) => {
+                // It may be an answer that was lost: then its row has moved, and only the disk knows where to.
+                lane.book.release(id);
+                lane.book.doubt();
+            }
+            _ => lane.book.release(id),
+        }
+        let by_hand =
+            pending.trigger == Trigger::Manual && entry.record.follow == Follow::Delivered;
+        let dropped = if by_hand { lane.book.settle(pending.message) } else { None };
+        let sent = pending.sends.saturating_add(u32::from(entry.record.attempt.is_some()));
+        lane.book.raise_sends(pending.message, pending.trigger, sent);
+        lane.forget_manual(&pending);
+        self.ids = (self.ids + lane.book.owned()).saturating_sub(before);
+        if let Some(item) = dropped {
+            self.uncache(&item);
+        }
+        self.look_back(&entry, done);
+        self.enqueue(pending.endpoint);
+        self.tell(entry, done);
+    }
+
+    /// What a committed record means for its lane: what was not written, and whether strict order has a gap.
+    fn look_back(&mut self, entry: &Entry, done: Recorded) {
+        let endpoint = entry.record.pending.endpoint;
+        let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
+        let Home::Known(known) = &mut lane.home else { return };
+        if done == Recorded::Late {
+            // Neither was written.
+            known.gone = known.gone && entry.record.disable.is_none();
+            known.kept = known.kept.take().filter(|_| entry.record.lane.is_none());
+        }
+        if !known.is_strict() {
+            return;
+        }
+        match (&entry.record.follow, entry.record.pending.trigger) {
+            (Follow::Dead { .. }, Trigger::Scheduled) if done == Recorded::Applied => {
+                lane.gap.open(entry.record.pending.message);
+            }
+            // It may be dead all the same: an answer that was lost.
+            (Follow::Dead { .. }, Trigger::Scheduled) => lane.gap.forget(),
+            // A resend of what is dead may have brought it to its receiver.
+            (Follow::Delivered, Trigger::Manual) => self.ask_again_of_gap(endpoint),
+            _ => {}
+        }
+    }
+}

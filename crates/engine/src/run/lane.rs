@@ -1,0 +1,212 @@
+//! A lane as the dispatcher keeps it: its book, its gate, its endpoint as last read.
+//!
+//! Never: start anything; `serve` does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::delivery::{Pending, Trigger};
+use domain::endpoint::{Endpoint, Ordering};
+use domain::ids::MessageKey;
+use domain::policy::RetryOn;
+use domain::verdict;
+use resilience::{RetryPolicy, Timestamp};
+use store::ledger::LaneState;
+
+use super::gap::Gap;
+use crate::admit::{Gate, GateSettings};
+use crate::lanes::Book;
+use crate::settings::Settings;
+
+/// What is known of a lane's endpoint.
+pub(super) enum Home {
+    /// Not read yet.
+    Unknown,
+    /// As last read, with what follows from it.
+    Known(Box<Known>),
+    /// Deleted: what is pending is cancelled.
+    Deleted,
+}
+
+/// An endpoint and everything derived from it.
+pub(super) struct Known {
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) gate: Gate,
+    pub(super) policy: RetryPolicy,
+    pub(super) retry_on: RetryOn,
+    /// The state as last handed to the ledger; `None` when it may not have been kept.
+    pub(super) kept: Option<LaneState>,
+    /// A send was answered 410, and the endpoint has not been read again since.
+    pub(super) gone: bool,
+}
+
+/// One lane.
+pub(super) struct Lane {
+    pub(super) home: Home,
+    pub(super) book: Book,
+    pub(super) in_flight: usize,
+    pub(super) unrecorded: usize,
+    pub(super) queued: bool,
+    /// Stands among those that wait for room.
+    pub(super) starved: bool,
+    /// Reads of its endpoint under way.
+    pub(super) loading: usize,
+    /// Messages whose manual send is out or not recorded.
+    pub(super) manual_out: Vec<MessageKey>,
+    pub(super) gap: Gap,
+    /// When its rows on disk were last looked through for old ones.
+    pub(super) swept_at: Option<Timestamp>,
+    pub(super) timer: Option<Timestamp>,
+    /// The repair poll found a due row here that no rule had announced, and asked for this refill.
+    pub(super) doubted_at: Option<Timestamp>,
+}
+
+impl Lane {
+    pub(super) fn new() -> Self {
+        Self {
+            home: Home::Unknown,
+            book: Book::default(),
+            in_flight: 0,
+            unrecorded: 0,
+            queued: false,
+            starved: false,
+            loading: 0,
+            manual_out: Vec::new(),
+            gap: Gap::default(),
+            swept_at: None,
+            timer: None,
+            doubted_at: None,
+        }
+    }
+
+    /// Whether nothing would be lost by forgetting it.
+    pub(super) fn may_be_forgotten(&self, now: Timestamp) -> bool {
+        let neutral = match &self.home {
+            Home::Known(known) => {
+                let forced = known.gate.breaker().snapshot().forced.is_some();
+                !forced && !known.gate.is_held(now) && !known.gate.failed_last() && !known.gone
+            }
+            Home::Unknown | Home::Deleted => true,
+        };
+        let waits = self.queued || self.starved || self.loading > 0 || self.timer.is_some();
+        neutral && !waits && self.book.is_idle() && self.in_flight == 0 && self.unrecorded == 0
+    }
+
+    /// Whether a manual send is next. In an `ordered` lane it has its place among the others.
+    pub(super) fn manual_may_go(&self, ordered: bool) -> bool {
+        let Some(head) = self.book.manual_head() else { return false };
+        // Two sends of one delivery at once could not be numbered.
+        (!ordered || self.book.manual_is_first()) && !self.book.is_out(head.pending.message)
+    }
+
+    /// A manual send is over.
+    pub(super) fn forget_manual(&mut self, row: &Pending) {
+        if row.trigger == Trigger::Manual
+            && let Some(place) = self.manual_out.iter().position(|out| *out == row.message)
+        {
+            self.manual_out.swap_remove(place);
+        }
+    }
+}
+
+impl Known {
+    /// From an endpoint that is read for the first time.
+    pub(super) fn new(
+        endpoint: Arc<Endpoint>,
+        kept: Option<LaneState>,
+        settings: &Settings,
+        now: Timestamp,
+    ) -> Self {
+        let mut gate = match &kept {
+            Some(kept) => Gate::restore(gate_settings(&endpoint, settings), kept, now),
+            None => Gate::new(gate_settings(&endpoint, settings), now),
+        };
+        if endpoint.spec.ordering != Ordering::Unordered {
+            gate.hold_head(kept.and_then(|kept| kept.hold_until));
+        }
+        let retry = endpoint.spec.retry.over(&settings.retry);
+        let kept = Some(gate.kept(endpoint.key));
+        Self { policy: retry.policy(), retry_on: retry.retry_on, gate, kept, gone: false, endpoint }
+    }
+
+    /// Takes a newer copy of the endpoint; an older one changes nothing. Says whether its order has become strict.
+    pub(super) fn renew(
+        &mut self,
+        endpoint: &Arc<Endpoint>,
+        settings: &Settings,
+        now: Timestamp,
+    ) -> bool {
+        if endpoint.version <= self.endpoint.version {
+            return false;
+        }
+        let was_strict = self.is_strict();
+        let retry = endpoint.spec.retry.over(&settings.retry);
+        self.policy = retry.policy();
+        self.retry_on = retry.retry_on;
+        self.gate.retune(gate_settings(endpoint, settings), now);
+        self.gone = false;
+        if endpoint.spec.ordering == Ordering::Unordered {
+            self.gate.hold_head(None);
+        }
+        if self.endpoint.spec.disabled.is_some() && endpoint.spec.disabled.is_none() {
+            self.gate.restart_window();
+        }
+        self.endpoint = Arc::clone(endpoint);
+        self.is_strict() && !was_strict
+    }
+
+    pub(super) fn is_ordered(&self) -> bool {
+        self.endpoint.spec.ordering != Ordering::Unordered
+    }
+
+    pub(super) fn is_strict(&self) -> bool {
+        self.endpoint.spec.ordering == Ordering::Strict
+    }
+
+    /// Whether nothing is sent because the endpoint is switched off.
+    pub(super) fn is_shut(&self) -> bool {
+        self.gone || self.endpoint.spec.disabled.is_some()
+    }
+
+    /// Whether the lane keeps but few rows in memory, since it does not send.
+    pub(super) fn is_held(&self, now: Timestamp) -> bool {
+        self.is_shut() || self.gate.is_held(now)
+    }
+
+    /// Whether a row is past its age. The head of an ordered lane keeps its place when it is retried; its due time then
+    /// is the lane's.
+    pub(super) fn is_expired(&self, row: &Pending, now: Timestamp) -> bool {
+        let mut row = *row;
+        if row.budget_used > 0
+            && let Some(head) = self.gate.head_until()
+        {
+            row.due_at = row.due_at.max(head.min(row.age_from.plus(self.policy.age_max)));
+        }
+        verdict::expired(&row, self.policy.age_max, now)
+    }
+
+    /// The lane's state, if it differs from what the ledger was last given.
+    pub(super) fn changed_state(&mut self) -> Option<LaneState> {
+        let state = self.gate.kept(self.endpoint.key);
+        if self.kept.as_ref() == Some(&state) {
+            return None;
+        }
+        self.kept = Some(state.clone());
+        Some(state)
+    }
+}
+
+fn gate_settings(endpoint: &Endpoint, settings: &Settings) -> GateSettings {
+    let ordered = endpoint.spec.ordering != Ordering::Unordered;
+    let mut breaker = endpoint.spec.breaker.over(&settings.breaker);
+    if ordered {
+        // Its failures are all of the head: one message is enough.
+        breaker.keys_min = 1;
+    }
+    GateSettings {
+        breaker,
+        window: if ordered { (1, 1) } else { (settings.window_start, settings.window_max) },
+        rate: endpoint.spec.throttle_rate.map(u32::from),
+        hold_max: settings.lane_hold_max.max(Duration::from_secs(1)),
+    }
+}

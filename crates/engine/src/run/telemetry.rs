@@ -1,0 +1,122 @@
+//! The engine's metrics: handles made once, names that begin with `peyk_`.
+//!
+//! Labels are closed sets (class, reason, state), never a URL, an id or a text from outside.
+//! Never: decide anything.
+
+use domain::classify::Class;
+use domain::dead_letter::DeadReason;
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use store::commits::BatchStats;
+
+/// Metrics of the store's batches.
+#[derive(Clone)]
+pub struct BatchMetrics {
+    operations: Histogram,
+    seconds: Histogram,
+    rows: Counter,
+    committed: Counter,
+    failed: Counter,
+}
+
+impl BatchMetrics {
+    /// Handles on the installed recorder.
+    pub fn new() -> Self {
+        Self {
+            operations: histogram!("peyk_commit_batch_operations"),
+            seconds: histogram!("peyk_commit_seconds"),
+            rows: counter!("peyk_commit_rows_total"),
+            committed: counter!("peyk_commits_total", "result" => "committed"),
+            failed: counter!("peyk_commits_total", "result" => "failed"),
+        }
+    }
+
+    /// One batch.
+    pub fn observe(&self, stats: BatchStats) {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a batch has at most a few thousand operations"
+        )]
+        self.operations.record(stats.operations as f64);
+        self.seconds.record(stats.took);
+        if stats.committed {
+            self.rows.increment(stats.rows as u64);
+            self.committed.increment(1);
+        } else {
+            self.failed.increment(1);
+        }
+    }
+}
+
+impl Default for BatchMetrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Metrics of the dispatcher.
+pub(super) struct Telemetry {
+    attempts: Vec<(Class, Counter)>,
+    attempt_seconds: Histogram,
+    delivered: Counter,
+    cancelled: Counter,
+    attempts_to_success: Histogram,
+    dead: Vec<(DeadReason, Counter)>,
+    pub(super) repairs: Counter,
+    pub(super) in_flight: Gauge,
+    pub(super) unrecorded: Gauge,
+    pub(super) lanes: Gauge,
+    pub(super) lanes_held: Gauge,
+    pub(super) breakers_open: Gauge,
+    pub(super) breakers_half_open: Gauge,
+    pub(super) ids: Gauge,
+    pub(super) paused: Gauge,
+}
+
+impl Telemetry {
+    pub(super) fn new() -> Self {
+        let of_class =
+            |class: Class| (class, counter!("peyk_attempts_total", "class" => class.name()));
+        let of_reason = |reason: DeadReason| {
+            (reason, counter!("peyk_dead_letters_total", "reason" => reason.name()))
+        };
+        Self {
+            attempts: Class::ALL.into_iter().map(of_class).collect(),
+            attempt_seconds: histogram!("peyk_attempt_seconds"),
+            delivered: counter!("peyk_deliveries_total", "outcome" => "delivered"),
+            cancelled: counter!("peyk_deliveries_total", "outcome" => "cancelled"),
+            attempts_to_success: histogram!("peyk_attempts_to_success"),
+            dead: DeadReason::ALL.into_iter().map(of_reason).collect(),
+            repairs: counter!("peyk_lane_repairs_total"),
+            in_flight: gauge!("peyk_sends_in_flight"),
+            unrecorded: gauge!("peyk_results_unrecorded"),
+            lanes: gauge!("peyk_lanes"),
+            lanes_held: gauge!("peyk_lanes_held"),
+            breakers_open: gauge!("peyk_breakers", "state" => "open"),
+            breakers_half_open: gauge!("peyk_breakers", "state" => "half_open"),
+            ids: gauge!("peyk_lane_ids"),
+            paused: gauge!("peyk_sending_paused"),
+        }
+    }
+
+    pub(super) fn attempted(&self, class: Class, took: std::time::Duration) {
+        if let Some((_, counter)) = self.attempts.iter().find(|(known, _)| *known == class) {
+            counter.increment(1);
+        }
+        self.attempt_seconds.record(took);
+    }
+
+    pub(super) fn delivered(&self, sends: u32) {
+        self.delivered.increment(1);
+        self.attempts_to_success.record(f64::from(sends));
+    }
+
+    pub(super) fn cancelled(&self) {
+        self.cancelled.increment(1);
+    }
+
+    pub(super) fn buried(&self, reason: DeadReason) {
+        if let Some((_, counter)) = self.dead.iter().find(|(known, _)| *known == reason) {
+            counter.increment(1);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The way out: one signed request to one address, one deadline over everything.
+//!
+//! Never: retry (but for one resend on a dead reused connection), follow redirects, or judge the answer.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use domain::attempt::Outcome;
+use domain::endpoint::Endpoint;
+use http::HeaderMap;
+
+mod answer;
+mod connector;
+pub mod dns;
+mod fault;
+pub mod http1;
+mod link;
+mod message;
+mod pool;
+pub mod scripted;
+mod stream;
+mod tls;
+
+/// A request, ready to be written.
+#[derive(Clone, Debug)]
+pub struct Outbound {
+    /// Where to; its target names the address.
+    pub endpoint: Arc<Endpoint>,
+    /// Every header but `host` and `content-length`.
+    pub headers: HeaderMap,
+    /// The body, byte for byte.
+    pub body: Bytes,
+    /// From now to the last body byte.
+    pub deadline: Duration,
+    /// Part of it that connecting may take.
+    pub connect_timeout: Duration,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Answer or failure.
+    pub outcome: Outcome,
+    /// How long it took.
+    pub took: Duration,
+    /// Sent once more because a reused connection died before any answer byte.
+    pub resent: bool,
+}
+
+/// A send under way. Dropping it aborts the send.
+pub type Sending = Pin<Box<dyn Future<Output = Sent> + Send>>;
+
+/// Sends requests.
+pub trait Transport: Send + Sync {
+    /// Makes one attempt; a refused connection is a result like any other, so nothing here is an error.
+    fn send(&self, request: Outbound) -> Sending;
+}
