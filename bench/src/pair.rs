@@ -1,0 +1,230 @@
+//! `bench pair`: throughput of peyk beside the relay floor, in pairs, floor first.
+//!
+//! Each side runs in a process of its own, on a fresh data directory; load and receiver run in the
+//! bench process, on the same cores. A run ends when every message has been answered 2xx at the
+//! receiver.
+//! Never: compare figures of different runs of the bench.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::time::{Instant, sleep};
+
+use crate::api::Api;
+use crate::board::Board;
+use crate::child::{Child, Peyk};
+use crate::fault::{Fault, Result};
+use crate::load::{self, Load, Report};
+use crate::machine::CpuUsed;
+use crate::receiver;
+use crate::stats::{Verdict, median};
+
+/// Options of `bench pair`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    peyk: Peyk,
+    /// Messages of a run.
+    #[arg(long, default_value_t = 30_000)]
+    messages: u32,
+    /// Messages before the clock starts.
+    #[arg(long, default_value_t = 2_000)]
+    warmup: u32,
+    /// Pairs of runs.
+    #[arg(long, default_value_t = 3)]
+    pairs: u32,
+    /// Applications with one endpoint each.
+    #[arg(long, default_value_t = 1)]
+    apps: u32,
+    /// Put an idempotency key on every post.
+    #[arg(long)]
+    idempotency: bool,
+    /// Bytes of a payload.
+    #[arg(long, default_value_t = 256)]
+    payload_bytes: usize,
+    /// Posts in flight.
+    #[arg(long, default_value_t = 64)]
+    in_flight: usize,
+    /// Seconds after which a run is given up.
+    #[arg(long, default_value_t = 120)]
+    give_up_s: u64,
+    /// Measure only the floor.
+    #[arg(long, conflicts_with = "peyk_only")]
+    floor_only: bool,
+    /// Measure only peyk.
+    #[arg(long)]
+    peyk_only: bool,
+    /// Smallest ratio that passes; by default 0.5, with more than one application 0.35.
+    #[arg(long)]
+    bar: Option<f64>,
+    /// Exit with 1 when the ratio is below the bar.
+    #[arg(long)]
+    check: bool,
+}
+
+/// One run of one side.
+struct Run {
+    deliveries_per_s: f64,
+    posts_per_s: f64,
+    ack_p50_ms: f64,
+    ack_p99_ms: f64,
+    peak_mb: f64,
+    cpu: CpuUsed,
+    messages: f64,
+    refused: u64,
+    repeats: u64,
+}
+
+/// Measures pairs and prints their median; `false` when a bar to be checked was missed.
+pub(crate) async fn run(options: Options) -> Result<bool> {
+    println!(
+        "{} messages, {} bytes, {} in flight, {} application(s), \
+         idempotency keys: {}; load and receiver in this process",
+        options.messages,
+        options.payload_bytes,
+        options.in_flight,
+        options.apps,
+        options.idempotency,
+    );
+    let mut ratios = Vec::new();
+    for pair in 1..=options.pairs.max(1) {
+        let floor = if options.peyk_only { None } else { Some(floor(&options).await?) };
+        if let Some(run) = &floor {
+            print(pair, "floor", run);
+        }
+        let peyk = if options.floor_only { None } else { Some(peyk(&options).await?) };
+        if let Some(run) = &peyk {
+            print(pair, "peyk", run);
+        }
+        if let (Some(floor), Some(peyk)) = (floor, peyk) {
+            let ratio = peyk.deliveries_per_s / floor.deliveries_per_s;
+            println!("pair {pair}  ratio  {ratio:.3}");
+            ratios.push(ratio);
+        }
+    }
+    if ratios.is_empty() {
+        return Ok(true);
+    }
+    let bar = options.bar.unwrap_or(if options.apps > 1 { 0.35 } else { 0.5 });
+    let verdict = Verdict::at_least("median of peyk / floor", median(&ratios), bar);
+    println!("{verdict}");
+    Ok(verdict.met() || !options.check)
+}
+
+fn print(pair: u32, side: &str, run: &Run) {
+    println!(
+        "pair {pair}  {side:<5}  {:>7.0} deliveries/s  {:>7.0} posts/s  ack p50 {:.2} \
+         p99 {:.2} ms  peak {:.1} MB  \
+         CPU a message: server {:.1} us, load and receiver {:.1} us; \
+         others {:.2} cores  refused {}  repeated {}",
+        run.deliveries_per_s,
+        run.posts_per_s,
+        run.ack_p50_ms,
+        run.ack_p99_ms,
+        run.peak_mb,
+        run.cpu.server_s * 1e6 / run.messages,
+        run.cpu.bench_s * 1e6 / run.messages,
+        run.cpu.others_cores,
+        run.refused,
+        run.repeats,
+    );
+}
+
+async fn floor(options: &Options) -> Result<Run> {
+    let board = Arc::new(Board::new(options.warmup + options.messages));
+    let receiver = receiver::start(([127, 0, 0, 1], 0).into(), Arc::clone(&board)).await?;
+    let child = Child::relay(&format!("http://{receiver}/ok/{{app}}")).await?;
+    let apps = (0..options.apps.max(1)).map(|app| format!("app_{app:027}")).collect();
+    let load = options.load(&child, None, apps);
+    measure(options, &load, &board, child).await
+}
+
+async fn peyk(options: &Options) -> Result<Run> {
+    let board = Arc::new(Board::new(options.warmup + options.messages));
+    let receiver = receiver::start(([127, 0, 0, 1], 0).into(), Arc::clone(&board)).await?;
+    let data_dir = options.peyk.data_dir()?;
+    let child = options.peyk.serve(data_dir.path(), &[]).await?;
+    let api = Api::new(child.addr, options.peyk.token(data_dir.path()).await?);
+    let urls = (0..options.apps.max(1)).map(|app| format!("http://{receiver}/ok/{app}")).collect();
+    let apps = api.create_apps(urls).await?;
+    let load = options.load(&child, Some(api.token().to_owned()), apps);
+    measure(options, &load, &board, child).await
+}
+
+impl Options {
+    fn load(&self, child: &Child, token: Option<String>, apps: Arc<[String]>) -> Load {
+        Load {
+            addr: child.addr,
+            token,
+            apps,
+            idempotency: self.idempotency,
+            event_ids: false,
+            payload_bytes: self.payload_bytes,
+            in_flight: self.in_flight,
+        }
+    }
+}
+
+async fn measure(options: &Options, load: &Load, board: &Board, mut child: Child) -> Result<Run> {
+    let give_up = Duration::from_secs(options.give_up_s);
+    load_and_wait(load, board, 0..options.warmup, give_up).await?;
+    let mark = child.cpu()?;
+    let seqs = options.warmup..options.warmup + options.messages;
+    let report = load_and_wait(load, board, seqs.clone(), give_up).await?;
+    let messages = f64::from(options.messages);
+    let took_us = board.last_done_us(seqs).saturating_sub(report.began_us);
+    let run = Run {
+        deliveries_per_s: messages * 1e6 / took_us as f64,
+        posts_per_s: messages / report.took.as_secs_f64(),
+        ack_p50_ms: report.acks.percentile_ms(50.0),
+        ack_p99_ms: report.acks.percentile_ms(99.0),
+        peak_mb: child.memory()?.peak_mb(),
+        cpu: mark.until(child.cpu()?),
+        messages,
+        refused: report.refused,
+        repeats: board.counts().repeats,
+    };
+    child.kill().await?;
+    Ok(run)
+}
+
+/// Posts all of `seqs` and waits until every one is delivered.
+async fn load_and_wait(
+    load: &Load,
+    board: &Board,
+    seqs: Range<u32>,
+    give_up: Duration,
+) -> Result<Report> {
+    let posting = tokio::time::timeout(give_up, load::closed(load, seqs.clone()));
+    let report =
+        posting.await.map_err(|_| Fault::new(format!("posting took over {give_up:?}")))??;
+    wait_delivered(board, seqs, give_up).await?;
+    Ok(report)
+}
+
+/// Waits until every one of `seqs` has been answered 2xx at the receiver.
+pub(crate) async fn wait_delivered(
+    board: &Board,
+    seqs: Range<u32>,
+    give_up: Duration,
+) -> Result<()> {
+    let began = Instant::now();
+    loop {
+        let done = board.done_in(seqs.clone());
+        if done as usize == seqs.len() {
+            return Ok(());
+        }
+        if began.elapsed() > give_up {
+            let text = format!(
+                "only {done} of {} messages were delivered within {give_up:?}; \
+                 the receiver counts {:?}",
+                seqs.len(),
+                board.counts(),
+            );
+            return Err(Fault::new(text));
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,156 @@
+//! The API: which path leads to which handler, and what all handlers share.
+//!
+//! One file per resource. Every query begins from the caller's organisation, and from the application in the path;
+//! what is not theirs is not there.
+//! Never: decide about deliveries, or hold state.
+
+mod applications;
+mod attempt_filter;
+mod attempts;
+mod breaker;
+mod dead_letters;
+mod endpoint_headers;
+mod endpoint_secrets;
+mod endpoint_spec;
+mod endpoints;
+mod event_types;
+mod health;
+mod message_in;
+mod messages;
+mod own;
+mod resend;
+mod schemas;
+mod views;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{MethodRouter, delete, get, post};
+
+use crate::http::problem::Problem;
+use crate::state::Shared;
+use crate::telemetry::metrics::UNMATCHED;
+
+/// Routes and their templates, which are the labels of the metrics.
+pub(crate) struct Routes {
+    router: Router<Arc<Shared>>,
+    templates: Vec<&'static str>,
+}
+
+impl Routes {
+    /// All routes.
+    pub(crate) fn all() -> Self {
+        let none = Self { router: Router::new(), templates: Vec::new() };
+        none.outside().directory().deliveries().dead_letters()
+    }
+
+    /// The templates.
+    pub(crate) fn templates(&self) -> &[&'static str] {
+        &self.templates
+    }
+
+    /// The router, counting every answer.
+    pub(crate) fn router(self, shared: Arc<Shared>) -> Router {
+        self.router
+            .route_layer(middleware::from_fn_with_state(Arc::clone(&shared), count))
+            .method_not_allowed_fallback(wrong_method)
+            .fallback(wrong_path)
+            .with_state(shared)
+    }
+
+    fn route(mut self, path: &'static str, methods: MethodRouter<Arc<Shared>>) -> Self {
+        self.router = self.router.route(path, methods);
+        self.templates.push(path);
+        self
+    }
+
+    fn outside(self) -> Self {
+        self.route("/", get(health::home))
+            .route("/metrics", get(health::metrics))
+            .route("/api/v1/health", get(health::health))
+            .route("/api/v1/health/ping", get(health::ping))
+    }
+
+    fn directory(self) -> Self {
+        use {
+            applications as apps, endpoint_headers as headers, endpoint_secrets as secrets,
+            event_types as types,
+        };
+        self.route("/api/v1/app", get(apps::list).post(apps::create))
+            .route(
+                "/api/v1/app/{app}",
+                get(apps::read).put(apps::put).patch(apps::patch).delete(apps::delete),
+            )
+            .route("/api/v1/app/{app}/endpoint", get(endpoints::list).post(endpoints::create))
+            .route(
+                "/api/v1/app/{app}/endpoint/{endpoint}",
+                get(endpoints::read)
+                    .put(endpoints::put)
+                    .patch(endpoints::patch)
+                    .delete(endpoints::delete),
+            )
+            .route(
+                "/api/v1/app/{app}/endpoint/{endpoint}/headers",
+                get(headers::read).put(headers::put).patch(headers::patch),
+            )
+            .route("/api/v1/app/{app}/endpoint/{endpoint}/secret", get(secrets::read))
+            .route("/api/v1/app/{app}/endpoint/{endpoint}/secret/rotate", post(secrets::rotate))
+            .route(
+                "/api/v1/app/{app}/endpoint/{endpoint}/breaker",
+                get(breaker::read).post(breaker::force),
+            )
+            .route("/api/v1/event-type", get(types::list).post(types::create))
+            .route(
+                "/api/v1/event-type/{name}",
+                get(types::read).put(types::put).patch(types::patch).delete(types::delete),
+            )
+    }
+
+    fn deliveries(self) -> Self {
+        self.route("/api/v1/app/{app}/msg", get(messages::list).post(messages::create))
+            .route("/api/v1/app/{app}/msg/{message}", get(messages::read))
+            .route("/api/v1/app/{app}/msg/{message}/content", delete(messages::expunge))
+            .route("/api/v1/app/{app}/attempt/msg/{message}", get(attempts::of_message))
+            .route("/api/v1/app/{app}/msg/{message}/attempt", get(attempts::of_message))
+            .route("/api/v1/app/{app}/attempt/endpoint/{endpoint}", get(attempts::to_endpoint))
+            .route("/api/v1/app/{app}/msg/{message}/attempt/{attempt}", get(attempts::read))
+            .route(
+                "/api/v1/app/{app}/msg/{message}/endpoint/{endpoint}/resend",
+                post(resend::resend),
+            )
+    }
+
+    fn dead_letters(self) -> Self {
+        self.route("/api/v1/dead-letter", get(dead_letters::list_org))
+            .route("/api/v1/app/{app}/dead-letter", get(dead_letters::list))
+            .route(
+                "/api/v1/app/{app}/dead-letter/{letter}",
+                get(dead_letters::read).delete(dead_letters::delete),
+            )
+            .route("/api/v1/app/{app}/dead-letter/{letter}/replay", post(dead_letters::replay))
+    }
+}
+
+async fn count(
+    State(shared): State<Arc<Shared>>,
+    template: MatchedPath,
+    request: Request,
+    next: Next,
+) -> Response {
+    let response = next.run(request).await;
+    shared.metrics.count(template.as_str(), response.status().as_u16());
+    response
+}
+
+async fn wrong_path(State(shared): State<Arc<Shared>>) -> Problem {
+    shared.metrics.count(UNMATCHED, 404);
+    Problem::not_found("There is nothing under this path")
+}
+
+async fn wrong_method() -> Problem {
+    let detail = "This path does not take this method";
+    Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+}

@@ -1,0 +1,229 @@
+//! Applications: create, list, read, replace, patch, delete.
+//!
+//! PUT on an unknown id creates one, as the SDKs expect.
+//! Never: let an application's token change or list applications.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use domain::application::{Application, ApplicationSpec};
+use domain::ids::{Kind, PublicId};
+use domain::text;
+use http::StatusCode;
+use store::StoreError;
+use store::directory::IdOrUid;
+use store::page::Direction;
+
+use super::own;
+use super::views::application::ApplicationOut;
+use crate::http::auth::{Auth, Caller};
+use crate::http::extract::{Place, Received};
+use crate::http::fields::{Fields, checked, metadata, whole};
+use crate::http::idempotency::{Answer, ingest_key};
+use crate::http::paging::Paging;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::state::{Shared, random};
+
+type Answered = Result<Response, Problem>;
+
+/// `GET /app`
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    query: Query,
+) -> Answered {
+    caller.org_only()?;
+    let paging = Paging::ordered(&query, Direction::Ascending)?;
+    let page = paging.page(|text| PublicId::parse(Kind::Application, text))?;
+    let rows = shared.engine.stores().directory.apps(caller.org, page).await?;
+    let list = paging.frame(rows, |app| app.id.text(Kind::Application));
+    let list = list.map(|app| ApplicationOut::from(&*app));
+    Ok(Answer::json(StatusCode::OK, &list).into_response())
+}
+
+/// `POST /app`
+pub(super) async fn create(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    query: Query,
+    received: Received,
+) -> Answered {
+    caller.org_only()?;
+    let get_if_exists = query.flag("get_if_exists", false)?;
+    let key = ingest_key(&caller, &received)?;
+    let spec = spec_of(Fields::parse(&received.body)?, None)?;
+    let (peyk, now) = (Arc::clone(&shared), shared.now());
+    let work = async move {
+        match made(&peyk, &caller, spec.clone()).await {
+            Err(StoreError::Conflict(_)) if get_if_exists => {
+                let which = IdOrUid::Uid(spec.uid.unwrap_or_default());
+                let found = peyk.engine.stores().directory.app(caller.org, which).await?;
+                let found = found.ok_or_else(own::missing)?;
+                Ok(Answer::json(StatusCode::OK, &ApplicationOut::from(&*found.app)))
+            }
+            made => Ok(Answer::json(StatusCode::CREATED, &ApplicationOut::from(&*made?))),
+        }
+    };
+    shared.answers.once(key, now, work).await
+}
+
+/// `GET /app/{app}`
+pub(super) async fn read(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+) -> Answered {
+    let found = own::app(&shared, &caller, &app).await?;
+    Ok(Answer::json(StatusCode::OK, &ApplicationOut::from(&*found.app)).into_response())
+}
+
+/// `PUT /app/{app}`
+pub(super) async fn put(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+    received: Received,
+) -> Answered {
+    caller.org_only()?;
+    let spec = spec_of(Fields::parse(&received.body)?, None)?;
+    let _edit = shared.edits.lock().await;
+    let which = own::id_or_uid(Kind::Application, &app);
+    let found = shared.engine.stores().directory.app(caller.org, which).await?;
+    let (status, app) = match found {
+        Some(found) => (StatusCode::OK, changed(&shared, &found.app, spec).await?),
+        None => (StatusCode::CREATED, made(&shared, &caller, spec).await?),
+    };
+    Ok(Answer::json(status, &ApplicationOut::from(&*app)).into_response())
+}
+
+/// `PATCH /app/{app}`
+pub(super) async fn patch(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+    received: Received,
+) -> Answered {
+    caller.org_only()?;
+    let fields = Fields::parse(&received.body)?;
+    let _edit = shared.edits.lock().await;
+    let found = own::app(&shared, &caller, &app).await?;
+    let spec = spec_of(fields, Some(&found.app.spec))?;
+    let app = changed(&shared, &found.app, spec).await?;
+    Ok(Answer::json(StatusCode::OK, &ApplicationOut::from(&*app)).into_response())
+}
+
+/// `DELETE /app/{app}`
+pub(super) async fn delete(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+) -> Answered {
+    caller.org_only()?;
+    let found = own::app(&shared, &caller, &app).await?;
+    shared.engine.stores().directory.delete_app(found.app.key).await?;
+    shared.engine.settled().await;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Creates an application.
+pub(super) async fn made(
+    shared: &Shared,
+    caller: &Caller,
+    spec: ApplicationSpec,
+) -> Result<Arc<Application>, StoreError> {
+    let directory = &shared.engine.stores().directory;
+    let app = directory.create_app(caller.org, spec, random()?).await?;
+    shared.engine.settled().await;
+    Ok(app)
+}
+
+async fn changed(
+    shared: &Shared,
+    app: &Application,
+    spec: ApplicationSpec,
+) -> Result<Arc<Application>, StoreError> {
+    let app = shared.engine.stores().directory.update_app(app.key, spec).await?;
+    shared.engine.settled().await;
+    Ok(app)
+}
+
+/// Reads an application; with an old one, as a patch of it.
+pub(super) fn spec_of(
+    mut fields: Fields,
+    old: Option<&ApplicationSpec>,
+) -> Result<ApplicationSpec, Problem> {
+    let name = fields.firm("name", old.map(|old| old.name.clone()), None, checked(text::name));
+    let uid_rule = |name: &str, uid: &str| text::uid(name, uid, Some(Kind::Application));
+    let uid = old.and_then(|old| old.uid.clone());
+    let throttle_rate = old.and_then(|old| old.throttle_rate);
+    let old_metadata = old.map(|old| old.metadata.clone());
+    let spec = ApplicationSpec {
+        name: name.unwrap_or_default(),
+        uid: fields.nullable(&["uid"], uid, checked(uid_rule)),
+        throttle_rate: fields.nullable(
+            &["throttleRate", "rateLimit"],
+            throttle_rate,
+            whole(1..=u64::from(u16::MAX)),
+        ),
+        metadata: fields
+            .nullable(&["metadata"], old_metadata, metadata)
+            .unwrap_or_else(|| "{}".to_owned()),
+    };
+    fields.finish().map(|()| spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str, old: Option<&ApplicationSpec>) -> Result<ApplicationSpec, Problem> {
+        spec_of(Fields::parse(json.as_bytes()).unwrap(), old)
+    }
+
+    #[test]
+    fn create_reads_every_field() {
+        let spec =
+            read(r#"{"name":"A","uid":"a.1","rateLimit":5,"metadata":{"k":"v"},"x":1}"#, None);
+        let expected = ApplicationSpec {
+            name: "A".into(),
+            uid: Some("a.1".into()),
+            throttle_rate: Some(5),
+            metadata: r#"{"k":"v"}"#.into(),
+        };
+        assert_eq!(spec.unwrap(), expected);
+    }
+
+    #[test]
+    fn patch_keeps_what_is_absent_and_clears_what_is_null() {
+        let old =
+            read(r#"{"name":"A","uid":"a","throttleRate":5,"metadata":{"k":"v"}}"#, None).unwrap();
+        assert_eq!(read("{}", Some(&old)).unwrap(), old);
+        let cleared =
+            read(r#"{"uid":null,"throttleRate":null,"metadata":null}"#, Some(&old)).unwrap();
+        assert_eq!((cleared.uid, cleared.throttle_rate, &*cleared.metadata), (None, None, "{}"));
+        assert!(read(r#"{"name":null}"#, Some(&old)).is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused() {
+        for json in [
+            "{}",
+            r#"{"name":""}"#,
+            r#"{"name":1}"#,
+            r#"{"name":"a\u0000"}"#,
+            r#"{"name":"a","uid":""}"#,
+            r#"{"name":"a","uid":"a b"}"#,
+            r#"{"name":"a","uid":"app_x"}"#,
+            r#"{"name":"a","throttleRate":0}"#,
+            r#"{"name":"a","throttleRate":65536}"#,
+            r#"{"name":"a","throttleRate":1.5}"#,
+            r#"{"name":"a","throttleRate":99999999999999999999}"#,
+            r#"{"name":"a","metadata":{"k":1}}"#,
+            r#"{"name":"a","metadata":"x"}"#,
+        ] {
+            assert_eq!(read(json, None).unwrap_err().status().as_u16(), 422, "{json}");
+        }
+    }
+}

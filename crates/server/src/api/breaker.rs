@@ -1,0 +1,86 @@
+//! The breaker of an endpoint: where it stands, and forcing it.
+//!
+//! Never: decide whether it opens; the engine does.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use domain::endpoint::Endpoint;
+use domain::error::Invalid;
+use engine::BreakerView;
+use http::StatusCode;
+use resilience::Forced;
+use serde::Serialize;
+
+use super::endpoints::Names;
+use super::own;
+use super::views::{time, time_or_none};
+use crate::http::auth::Auth;
+use crate::http::extract::{Place, Received};
+use crate::http::fields::{Fields, text};
+use crate::http::idempotency::Answer;
+use crate::http::problem::Problem;
+use crate::spelling::one_of;
+use crate::state::Shared;
+
+/// Waiting deliveries are counted up to here.
+const WAITING_MAX: u64 = 100_000;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BreakerOut {
+    state: &'static str,
+    since: String,
+    open_until: Option<String>,
+    consecutive_failures: u32,
+    forced: bool,
+    waiting: u64,
+    as_of: String,
+}
+
+/// `GET …/breaker`
+pub(super) async fn read(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, endpoint)): Place<Names>,
+) -> Result<Response, Problem> {
+    let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
+    shown(&shared, &found).await
+}
+
+/// `POST …/breaker`: what is forced holds until `auto`.
+pub(super) async fn force(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, endpoint)): Place<Names>,
+    received: Received,
+) -> Result<Response, Problem> {
+    let mut fields = Fields::parse(&received.body)?;
+    let forced = fields.firm("state", None, None, |name, value| match &*text(name, value)? {
+        "open" => Ok(Some(Forced::Open)),
+        "closed" => Ok(Some(Forced::Closed)),
+        "auto" => Ok(None),
+        _ => Err(Invalid::new(name, one_of(&["open", "closed", "auto"]))),
+    });
+    fields.finish()?;
+    let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
+    shared.engine.force(found.key, forced.flatten()).await?;
+    shown(&shared, &found).await
+}
+
+async fn shown(shared: &Shared, endpoint: &Endpoint) -> Result<Response, Problem> {
+    let view = shared.engine.breaker(endpoint.key).await.ok_or_else(Problem::overloaded)?;
+    let waiting = shared.engine.stores().history.waiting(endpoint.key, WAITING_MAX).await?;
+    let BreakerView { state, since, open_until, consecutive_failures, forced, as_of } = view;
+    let answer = BreakerOut {
+        state,
+        since: time(since),
+        open_until: open_until.and_then(time_or_none),
+        consecutive_failures,
+        forced: forced.is_some(),
+        waiting,
+        as_of: time(as_of),
+    };
+    Ok(Answer::json(StatusCode::OK, &answer).into_response())
+}

@@ -1,0 +1,280 @@
+//! Dead letters: list, read, replay, delete; for an application and for the organisation.
+//!
+//! Replayed or deleted, a dead letter leaves the list; doing either twice is 409. An edited payload goes out as a new
+//! message to this endpoint alone, since receivers rightly drop an id they know.
+//! Never: touch an attempt.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use domain::application::AppSnapshot;
+use domain::dead_letter::{DeadLetter, DeadReason};
+use domain::error::Invalid;
+use domain::ids::{EndpointKey, Kind, MessageKey, PublicId};
+use domain::message::Message;
+use domain::text;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use store::dead_letters::{DeadFilter, Replayed};
+use store::history::AttemptFilter;
+use store::inbox::{Accepted, NewMessage};
+use store::page::{Direction, PageOf};
+
+use super::attempts::Owners;
+use super::own;
+use super::resend::payload_gone;
+use super::views::dead_letter::{DeadLetterOut, keys_of, place_of};
+use super::views::message::PayloadOut;
+use crate::http::auth::{Auth, Caller};
+use crate::http::extract::{Place, Received};
+use crate::http::fields::Fields;
+use crate::http::idempotency::Answer;
+use crate::http::paging::Paging;
+use crate::http::problem::Problem;
+use crate::http::query::{Query, refuse};
+use crate::spelling::one_of;
+use crate::state::{Shared, random};
+
+type Answered = Result<Response, Problem>;
+
+/// How often an edited replay is tried anew while its application changes.
+const ROUNDS_MAX: usize = 16;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReplayOut {
+    msg_id: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ReplayIn<'a> {
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+}
+
+/// `GET /dead-letter`
+pub(super) async fn list_org(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    query: Query,
+) -> Answered {
+    caller.org_only()?;
+    listed(&shared, &caller, &query, filter_of(&query)?).await
+}
+
+/// `GET /app/{app}/dead-letter`
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+    query: Query,
+) -> Answered {
+    let app = own::app(&shared, &caller, &app).await?;
+    let mut filter = filter_of(&query)?;
+    filter.app = Some(app.app.key);
+    if let Some(text) = query.get("endpoint_id") {
+        filter.endpoint = Some(own::endpoint_of(&app, text)?.key);
+    }
+    listed(&shared, &caller, &query, filter).await
+}
+
+async fn listed(shared: &Shared, caller: &Caller, query: &Query, filter: DeadFilter) -> Answered {
+    let paging = Paging::fixed(query, Direction::Descending)?;
+    let page = paging.page(place_of)?;
+    let stores = shared.engine.stores();
+    let rows = stores.dead_letters.list(caller.org, filter, page).await?;
+    let installation = stores.directory.installation();
+    let rows = rows.into_iter().map(|row| DeadLetterOut::new(row, &installation)).collect();
+    let list = paging.frame(rows, DeadLetterOut::iterator);
+    Ok(Answer::json(StatusCode::OK, &list).into_response())
+}
+
+fn filter_of(query: &Query) -> Result<DeadFilter, Problem> {
+    let reason = match query.get("reason") {
+        None => None,
+        Some(name) => Some(
+            DeadReason::from_name(name)
+                .ok_or_else(|| refuse("reason", &one_of(&DeadReason::ALL.map(DeadReason::name))))?,
+        ),
+    };
+    Ok(DeadFilter {
+        app: None,
+        endpoint: None,
+        reason,
+        event_types: query.list("event_types", text::event_type_name)?,
+        before: query.time("before")?,
+        after: query.time("after")?,
+    })
+}
+
+/// `GET /app/{app}/dead-letter/{letter}`
+pub(super) async fn read(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, letter)): Place<(String, String)>,
+) -> Answered {
+    let found = Found::at(&shared, &caller, &app, &letter).await?;
+    let dead = found.letter(&shared).await?.ok_or_else(own::missing)?;
+    let stores = shared.engine.stores();
+    let filter = AttemptFilter { endpoint: Some(found.endpoint), ..AttemptFilter::default() };
+    let page = PageOf {
+        beyond: None,
+        direction: Direction::Ascending,
+        limit: domain::limits::PAGE_ROWS_MAX,
+    };
+    let rows = stores.history.attempts_of(found.message.key, filter, page).await?;
+    let mut names = Owners::new(&shared, found.app.app.key);
+    names.messages.insert(found.message.key, found.message.id);
+    names.endpoints.insert(found.endpoint, dead.endpoint_id);
+    let attempts = names.show_all(rows, true).await?;
+    let shown = DeadLetterOut::new(dead, &stores.directory.installation());
+    let shown = shown.whole(PayloadOut::stored(&found.message, true), attempts);
+    Ok(Answer::json(StatusCode::OK, &shown).into_response())
+}
+
+/// `DELETE /app/{app}/dead-letter/{letter}`
+pub(super) async fn delete(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, letter)): Place<(String, String)>,
+) -> Answered {
+    let found = Found::at(&shared, &caller, &app, &letter).await?;
+    let dead_letters = &shared.engine.stores().dead_letters;
+    if dead_letters.delete(found.message.key, found.endpoint).await? {
+        Ok(StatusCode::NO_CONTENT.into_response())
+    } else {
+        Err(not_dead())
+    }
+}
+
+/// `POST /app/{app}/dead-letter/{letter}/replay`
+pub(super) async fn replay(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, letter)): Place<(String, String)>,
+    received: Received,
+) -> Answered {
+    let edited = edited_payload(&received.body, shared.settings.payload_bytes_max)?;
+    let found = Found::at(&shared, &caller, &app, &letter).await?;
+    let id = match edited {
+        None => found.replay(&shared).await?,
+        Some(payload) => found.replay_edited(&shared, payload).await?,
+    };
+    let answer = ReplayOut { msg_id: id.text(Kind::Message) };
+    Ok(Answer::json(StatusCode::ACCEPTED, &answer).into_response())
+}
+
+/// The payload to send instead, byte for byte. The body may be left out.
+fn edited_payload(body: &[u8], bytes_max: usize) -> Result<Option<bytes::Bytes>, Problem> {
+    if body.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let Ok(ReplayIn { payload }) = serde_json::from_slice(body) else {
+        return Err(Fields::parse(body).err().unwrap_or_else(|| {
+            Problem::field(&["body", "payload"], "must be given once", Invalid::KIND)
+        }));
+    };
+    let Some(payload) = payload else { return Ok(None) };
+    if !payload.get().starts_with('{') {
+        return Err(Invalid::new("payload", "must be an object").into());
+    }
+    if payload.get().len() > bytes_max {
+        return Err(Problem::too_large(bytes_max));
+    }
+    Ok(Some(bytes::Bytes::copy_from_slice(payload.get().as_bytes())))
+}
+
+/// A pair of message and endpoint that is, or was, a dead letter of an application.
+struct Found {
+    app: AppSnapshot,
+    message: Arc<Message>,
+    endpoint: EndpointKey,
+}
+
+impl Found {
+    /// Looks the message up in the application, so that no id of another one's leads anywhere.
+    async fn at(
+        shared: &Shared,
+        caller: &Caller,
+        app: &str,
+        letter: &str,
+    ) -> Result<Self, Problem> {
+        let app = own::app(shared, caller, app).await?;
+        let (message, endpoint) = keys_of(letter).ok_or_else(own::missing)?;
+        let message = whole_message(shared, &app, message).await?;
+        let found = Self { app, message, endpoint };
+        let is_known = found.app.endpoints.iter().any(|it| it.key == endpoint)
+            || found.letter(shared).await?.is_some();
+        if is_known { Ok(found) } else { Err(own::missing()) }
+    }
+
+    async fn letter(&self, shared: &Shared) -> Result<Option<DeadLetter>, Problem> {
+        let dead_letters = &shared.engine.stores().dead_letters;
+        Ok(dead_letters.dead_letter(self.message.key, self.endpoint).await?)
+    }
+
+    async fn replay(&self, shared: &Shared) -> Result<PublicId, Problem> {
+        let dead_letters = &shared.engine.stores().dead_letters;
+        match dead_letters.replay(self.message.key, self.endpoint).await? {
+            Replayed::Pending => Ok(self.message.id),
+            Replayed::NotDead => Err(not_dead()),
+            Replayed::PayloadGone => Err(payload_gone()),
+            Replayed::NoEndpoint => Err(no_endpoint()),
+        }
+    }
+
+    async fn replay_edited(
+        &self,
+        shared: &Shared,
+        payload: bytes::Bytes,
+    ) -> Result<PublicId, Problem> {
+        let stores = shared.engine.stores();
+        let mut spec = self.message.spec.clone();
+        spec.payload = payload;
+        spec.event_id = None;
+        for _ in 0..ROUNDS_MAX {
+            let app = stores.directory.app_by_key(self.app.app.key).await?;
+            let app = app.ok_or_else(own::missing)?;
+            let target = app.endpoints.iter().find(|it| it.key == self.endpoint);
+            let edited = NewMessage {
+                app: app.app.key,
+                app_version: app.app.version,
+                spec: spec.clone(),
+                random: random()?,
+                targets: vec![Arc::clone(target.ok_or_else(no_endpoint)?)],
+                key: None,
+                edited_from: Some(self.message.id),
+            };
+            let replayed =
+                stores.dead_letters.replay_edited(self.message.key, self.endpoint, edited);
+            match replayed.await? {
+                Some(Accepted::New { id, .. }) => return Ok(id),
+                Some(Accepted::NoApplication) => return Err(own::missing()),
+                None => return Err(not_dead()),
+                // The application changed in between: once more, from fresh rows.
+                Some(_) => {}
+            }
+        }
+        Err(Problem::overloaded())
+    }
+}
+
+async fn whole_message(
+    shared: &Shared,
+    app: &AppSnapshot,
+    key: MessageKey,
+) -> Result<Arc<Message>, Problem> {
+    let found = own::message_by_key(shared, app.app.key, key).await?.ok_or_else(own::missing)?;
+    own::message_of(shared, app.app.key, &found.id.text(Kind::Message)).await
+}
+
+fn not_dead() -> Problem {
+    let detail = "This delivery is not dead any more: it was replayed, delivered or deleted";
+    Problem::conflict("not_dead", detail)
+}
+
+fn no_endpoint() -> Problem {
+    Problem::conflict("endpoint_deleted", "The endpoint was deleted; nothing can be sent to it")
+}

@@ -1,0 +1,135 @@
+//! Custom headers of an endpoint: read, replace, patch.
+//!
+//! Credentials are not read back: of sensitive headers only the names are shown.
+//! Never: answer with a value that grants access somewhere else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use domain::endpoint::Endpoint;
+use domain::error::Invalid;
+use domain::headers;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
+use store::directory::EndpointChange;
+
+use super::endpoint_spec::header_list;
+use super::endpoints::{Names, change};
+use super::own;
+use crate::http::auth::Auth;
+use crate::http::extract::{Place, Received};
+use crate::http::fields::{Fields, texts};
+use crate::http::idempotency::Answer;
+use crate::http::problem::Problem;
+use crate::state::Shared;
+
+type Answered = Result<Response, Problem>;
+
+#[derive(Debug, Serialize)]
+struct HeadersOut<'a> {
+    headers: BTreeMap<&'a str, &'a str>,
+    sensitive: Vec<&'a str>,
+}
+
+/// `GET …/headers`
+pub(super) async fn read(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, endpoint)): Place<Names>,
+) -> Answered {
+    let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
+    let (hidden, shown): (Vec<_>, Vec<_>) =
+        found.spec.headers.iter().partition(|(name, _)| headers::is_sensitive(name));
+    let answer = HeadersOut {
+        headers: shown.into_iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
+        sensitive: hidden.into_iter().map(|(name, _)| name.as_str()).collect(),
+    };
+    Ok(Answer::json(StatusCode::OK, &answer).into_response())
+}
+
+/// `PUT …/headers`
+pub(super) async fn put(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, endpoint)): Place<Names>,
+    received: Received,
+) -> Answered {
+    let mut fields = Fields::parse(&received.body)?;
+    let list = fields.firm("headers", None, None, header_list).unwrap_or_default();
+    fields.finish()?;
+    let _edit = shared.edits.lock().await;
+    let old = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
+    written(&shared, &old, list).await
+}
+
+/// `PATCH …/headers`: `null` removes a header, and so does its name in `deleteHeaders`.
+pub(super) async fn patch(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, endpoint)): Place<Names>,
+    received: Received,
+) -> Answered {
+    let mut fields = Fields::parse(&received.body)?;
+    let changes = fields.nullable(&["headers"], None, header_changes).unwrap_or_default();
+    let removed = fields.nullable(&["deleteHeaders"], None, texts).unwrap_or_default();
+    fields.finish()?;
+    let _edit = shared.edits.lock().await;
+    let old = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
+    let list = patched(old.spec.headers.clone(), changes, &removed);
+    headers::validate_all(&list)?;
+    written(&shared, &old, list).await
+}
+
+fn header_changes(
+    name: &'static str,
+    value: &Value,
+) -> Result<Vec<(String, Option<String>)>, Invalid> {
+    let refuse = || Invalid::new(name, "must be an object of texts and nulls");
+    let map = value.as_object().ok_or_else(refuse)?;
+    let pairs = map.iter().map(|(key, value)| match value {
+        Value::Null => Ok((key.clone(), None)),
+        Value::String(text) => Ok((key.clone(), Some(text.clone()))),
+        _ => Err(refuse()),
+    });
+    pairs.collect()
+}
+
+fn patched(
+    mut list: Vec<(String, String)>,
+    changes: Vec<(String, Option<String>)>,
+    removed: &[String],
+) -> Vec<(String, String)> {
+    list.retain(|(name, _)| !removed.iter().any(|gone| gone.eq_ignore_ascii_case(name)));
+    for (name, value) in changes {
+        list.retain(|(old, _)| !old.eq_ignore_ascii_case(&name));
+        list.extend(value.map(|value| (name, value)));
+    }
+    list
+}
+
+async fn written(shared: &Shared, old: &Endpoint, list: Vec<(String, String)>) -> Answered {
+    let mut spec = old.spec.clone();
+    spec.headers = list;
+    change(shared, old, EndpointChange { spec: Some(spec), ..EndpointChange::default() }).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_sets_replaces_and_removes() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let old = vec![pair("X-A", "1"), pair("X-B", "2"), pair("X-C", "3")];
+        let changes = serde_json::json!({"x-a": "9", "X-D": "4", "x-b": null});
+        let changes = header_changes("headers", &changes).unwrap();
+        let list = patched(old, changes, &["x-c".to_owned(), "none".to_owned()]);
+        assert_eq!(list, [pair("X-D", "4"), pair("x-a", "9")]);
+        assert!(header_changes("headers", &serde_json::json!({"a": 1})).is_err());
+        assert!(header_changes("headers", &serde_json::json!([])).is_err());
+    }
+}

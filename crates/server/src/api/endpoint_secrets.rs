@@ -1,0 +1,174 @@
+//! Signing secrets of an endpoint: read and rotate.
+//!
+//! A replaced secret signs on for its grace, so that receivers can change over; at most ten do at a time.
+//! Never: show the private half of a key pair.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::Response;
+use domain::endpoint::{Endpoint, LiveSecret};
+use domain::error::Invalid;
+use domain::limits;
+use http::StatusCode;
+use resilience::Timestamp;
+use serde::Serialize;
+use store::directory::EndpointChange;
+use webhook::Secret;
+
+use super::endpoints::{Names, change};
+use super::own;
+use crate::config::settings::SigningKind;
+use crate::http::auth::Auth;
+use crate::http::extract::{Place, Received};
+use crate::http::fields::{Fields, text, whole};
+use crate::http::idempotency::{Answer, ingest_key};
+use crate::http::problem::Problem;
+use crate::state::{Shared, random};
+
+type Answered = Result<Response, Problem>;
+
+#[derive(Debug, Serialize)]
+struct SecretOut {
+    key: String,
+}
+
+impl SecretOut {
+    fn of(endpoint: &Endpoint) -> Result<Self, Problem> {
+        let newest = endpoint.secrets.first().ok_or_else(own::missing)?;
+        Ok(Self { key: newest.secret.to_public_text() })
+    }
+}
+
+/// `GET …/secret`
+pub(super) async fn read(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, endpoint)): Place<Names>,
+) -> Answered {
+    let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
+    Ok(Answer::json(StatusCode::OK, &SecretOut::of(&found)?).into_response())
+}
+
+/// `POST …/secret/rotate`: answers with the new key, which newer SDKs read and older ones ignore.
+pub(super) async fn rotate(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, endpoint)): Place<Names>,
+    received: Received,
+) -> Answered {
+    let key = ingest_key(&caller, &received)?;
+    let mut fields = Fields::parse(&received.body)?;
+    let secret = given(&mut fields, "key");
+    let grace = fields.nullable(
+        &["gracePeriodSeconds"],
+        None,
+        whole::<u64>(0..=limits::SECRET_GRACE_SECS_MAX),
+    );
+    fields.finish()?;
+    let grace = Duration::from_secs(grace.unwrap_or(limits::SECRET_GRACE_SECS));
+    let (peyk, now) = (Arc::clone(&shared), shared.now());
+    let work = async move {
+        let _edit = peyk.edits.lock().await;
+        let old = own::endpoint(&peyk, &caller, (&app, &endpoint)).await?;
+        let secret = or_made(&peyk, secret)?;
+        let secrets = rotated(&old.secrets, secret, grace, peyk.now())?;
+        let change_of = EndpointChange { secrets: Some(secrets), ..EndpointChange::default() };
+        let endpoint = change(&peyk, &old, change_of).await?;
+        Ok(Answer::json(StatusCode::OK, &SecretOut::of(&endpoint)?))
+    };
+    shared.answers.once(key, now, work).await
+}
+
+/// Replaces the newest secret at once.
+pub(super) async fn replace(
+    shared: &Shared,
+    endpoint: &Endpoint,
+    secret: Secret,
+) -> Result<Arc<Endpoint>, Problem> {
+    let secrets = rotated(&endpoint.secrets, secret, Duration::ZERO, shared.now())?;
+    let change_of = EndpointChange { secrets: Some(secrets), ..EndpointChange::default() };
+    change(shared, endpoint, change_of).await
+}
+
+/// Reads a secret that the caller chose.
+pub(super) fn given(fields: &mut Fields, name: &'static str) -> Option<Secret> {
+    fields.nullable(&[name], None, |name, value| {
+        Secret::parse(&text(name, value)?)
+            .map_err(|fault| Invalid::new(name, format!("is no signing secret: {fault}")))
+    })
+}
+
+/// The given secret, or a new one of the kind that is set.
+pub(super) fn or_made(shared: &Shared, secret: Option<Secret>) -> Result<Secret, Problem> {
+    Ok(match (secret, shared.settings.signing_default) {
+        (Some(secret), _) => secret,
+        (None, SigningKind::Hmac) => Secret::from_random_hmac(random()?),
+        (None, SigningKind::Ed25519) => Secret::from_random_ed25519(random()?),
+    })
+}
+
+/// A secret that signs without end.
+pub(super) const fn newest(secret: Secret) -> LiveSecret {
+    LiveSecret { secret, expires_at: None }
+}
+
+/// The new secret, then the replaced one with its grace, then the older ones that still sign.
+fn rotated(
+    old: &[LiveSecret],
+    secret: Secret,
+    grace: Duration,
+    now: Timestamp,
+) -> Result<Vec<LiveSecret>, Problem> {
+    let until = now.plus(grace);
+    let replaced = old.iter().map(|live| LiveSecret {
+        secret: live.secret.clone(),
+        expires_at: Some(live.expires_at.unwrap_or(until)),
+    });
+    let alive = replaced.filter(|live| live.expires_at.is_none_or(|end| end > now));
+    let all: Vec<_> = std::iter::once(newest(secret)).chain(alive).collect();
+    if all.len() > limits::SECRETS_ALIVE_MAX + 1 {
+        let most = limits::SECRETS_ALIVE_MAX;
+        let detail = format!("At most {most} replaced secrets may still sign at a time");
+        return Err(Problem::bad_request("limit_reached", detail));
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+    fn secret(fill: u8) -> Secret {
+        Secret::from_random_hmac([fill; 24])
+    }
+
+    #[test]
+    fn ten_rotations_pass_and_the_eleventh_does_not() {
+        let day = Duration::from_secs(86_400);
+        let mut live = vec![newest(secret(0))];
+        for turn in 1..=10 {
+            live = rotated(&live, secret(turn), day, NOW).unwrap();
+            assert_eq!(live.len(), usize::from(turn) + 1);
+            assert!(
+                live[0].expires_at.is_none()
+                    && live[1..].iter().all(|old| old.expires_at.is_some())
+            );
+        }
+        let refused = rotated(&live, secret(11), day, NOW).unwrap_err();
+        assert_eq!(refused.status().as_u16(), 400);
+        assert_eq!(rotated(&live, secret(11), Duration::ZERO, NOW).unwrap().len(), 11);
+        let later = NOW.plus(day);
+        assert_eq!(rotated(&live, secret(11), day, later).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn no_grace_ends_a_secret_at_once() {
+        let live = rotated(&[newest(secret(0))], secret(1), Duration::ZERO, NOW).unwrap();
+        assert_eq!(live.len(), 1);
+        assert_eq!(live[0].secret.to_private_text(), secret(1).to_private_text());
+    }
+}

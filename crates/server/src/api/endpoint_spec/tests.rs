@@ -1,0 +1,104 @@
+//! Tables of endpoint descriptions.
+//!
+//! Never: a store.
+
+use domain::policy::{RetryOn, Strategy};
+
+use super::*;
+use crate::config::raw::Raw;
+
+fn settings() -> Settings {
+    Settings::from_raw(&Raw::defaults().unwrap()).unwrap()
+}
+
+fn read(json: &str, old: Option<&EndpointSpec>) -> Result<EndpointSpec, Problem> {
+    spec_of(Fields::parse(json.as_bytes()).unwrap(), old, &settings())
+}
+
+const ALL: &str = r#"{"url":"https://H.example","description":"d","uid":"u","version":3,"disabled":true,
+    "eventTypes":["b","a","b"],"channels":["c"],"throttleRate":9,"metadata":{"k":"v"},
+    "headers":{"X-A":"1"},"retryPolicy":{"strategy":"schedule","schedule":["5s","5m"],"attemptsMax":3,
+    "ageMax":"1h","retryOn":["408","5xx"],"retryAfter":"at_least"},
+    "breaker":{"failures":2,"openFor":"500ms"},"timeout":"30s","ordered":"strict","unknown":1}"#;
+
+#[test]
+fn a_create_reads_every_field() {
+    let spec = read(ALL, None).unwrap();
+    assert_eq!(spec.target.as_str(), "https://h.example/");
+    assert_eq!((spec.version, spec.disabled), (3, Some(Disabled::ByOwner)));
+    assert_eq!(spec.event_types.unwrap(), ["a", "b"]);
+    assert_eq!(spec.headers, [("X-A".to_owned(), "1".to_owned())]);
+    assert_eq!(spec.retry.strategy, Some(Strategy::Schedule));
+    assert_eq!(spec.retry.retry_on, Some(RetryOn::Listed(vec![(408, 408), (500, 599)])));
+    assert_eq!(spec.breaker.open_for, Some(Duration::from_millis(500)));
+    assert_eq!((spec.timeout, spec.ordering), (Some(Duration::from_secs(30)), Ordering::Strict));
+}
+
+#[test]
+fn what_is_not_given_is_the_default() {
+    let spec = read(r#"{"url":"http://h.example/a?b=%2F"}"#, None).unwrap();
+    assert_eq!(spec.target.as_str(), "http://h.example/a?b=%2F");
+    assert_eq!((spec.version, spec.disabled, spec.event_types), (1, None, None));
+    assert_eq!(
+        (spec.retry, spec.breaker),
+        (RetryOverrides::default(), BreakerOverrides::default())
+    );
+    assert_eq!((spec.ordering, &*spec.metadata), (Ordering::Unordered, "{}"));
+}
+
+#[test]
+fn a_patch_keeps_changes_and_clears() {
+    let old = read(ALL, None).unwrap();
+    let same = read("{}", Some(&old)).unwrap();
+    assert_eq!(format!("{same:?}"), format!("{old:?}"));
+    let cleared = read(
+        r#"{"uid":null,"eventTypes":null,"channels":null,"throttleRate":null,"metadata":null,
+        "headers":null,"retryPolicy":null,"breaker":null,"timeout":null,"ordered":null,
+        "disabled":false}"#,
+        Some(&old),
+    )
+    .unwrap();
+    let fresh = read(r#"{"url":"https://h.example","description":"d","version":3}"#, None).unwrap();
+    assert_eq!(format!("{cleared:?}"), format!("{fresh:?}"));
+    let changed = read(r#"{"retryPolicy":{"base":"1s"}}"#, Some(&old)).unwrap();
+    assert_eq!(changed.retry.attempts_max, None, "a policy is replaced whole");
+    for json in [r#"{"url":null}"#, r#"{"disabled":null}"#, r#"{"version":null}"#] {
+        assert!(read(json, Some(&old)).is_err(), "{json}");
+    }
+    let gone = EndpointSpec { disabled: Some(Disabled::Gone), ..old };
+    assert_eq!(read(r#"{"disabled":true}"#, Some(&gone)).unwrap().disabled, Some(Disabled::Gone));
+    assert_eq!(read(r#"{"uid":"x"}"#, Some(&gone)).unwrap().disabled, Some(Disabled::Gone));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let table = [
+        ("", "url"),
+        (r#""url":"ftp://h""#, "url"),
+        (r#""url":"https://u:p@h.example/""#, "url"),
+        (r#""url":"https://h.example","uid":"ep_1""#, "uid"),
+        (r#""url":"https://h.example","version":0"#, "version"),
+        (r#""url":"https://h.example","eventTypes":[]"#, "eventTypes"),
+        (r#""url":"https://h.example","filterTypes":["a b"]"#, "filterTypes"),
+        (r#""url":"https://h.example","channels":[]"#, "channels"),
+        (r#""url":"https://h.example","headers":{"Host":"x"}"#, "headers"),
+        (r#""url":"https://h.example","headers":{"X":1}"#, "headers"),
+        (r#""url":"https://h.example","timeout":"31s""#, "timeout"),
+        (r#""url":"https://h.example","timeout":10"#, "timeout"),
+        (r#""url":"https://h.example","ordered":"yes""#, "ordered"),
+        (r#""url":"https://h.example","retryPolicy":{"base":"5"}"#, "base"),
+        (r#""url":"https://h.example","retryPolicy":{"base":"2h"}"#, "cap"),
+        (r#""url":"https://h.example","retryPolicy":{"strategy":"schedule"}"#, "schedule"),
+        (r#""url":"https://h.example","retryPolicy":{"attemptsMax":0}"#, "attemptsMax"),
+        (r#""url":"https://h.example","retryPolicy":{"ageMax":"0s"}"#, "ageMax"),
+        (r#""url":"https://h.example","retryPolicy":{"retryOn":[200]}"#, "retryOn"),
+        (r#""url":"https://h.example","retryPolicy":7"#, "retryPolicy"),
+        (r#""url":"https://h.example","breaker":{"failures":1001}"#, "failures"),
+        (r#""url":"https://h.example","breaker":{"openFor":"0s"}"#, "openFor"),
+    ];
+    for (json, field) in table {
+        let problem = read(&format!("{{{json}}}"), None).unwrap_err();
+        assert_eq!(problem.status().as_u16(), 422, "{json}");
+        assert!(format!("{problem:?}").contains(&format!("{field:?}")), "{json}: {problem:?}");
+    }
+}

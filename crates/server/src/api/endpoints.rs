@@ -1,0 +1,205 @@
+//! Endpoints: create, list, read, replace, patch, delete.
+//!
+//! Every write waits until the lanes have seen it, so that what is posted after the answer goes by the new rules.
+//! Never: show or change a secret; `endpoint_secrets` does.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use domain::application::AppSnapshot;
+use domain::endpoint::{Endpoint, EndpointSpec};
+use domain::error::Invalid;
+use domain::ids::{Kind, PublicId};
+use domain::limits;
+use http::StatusCode;
+use store::directory::{EndpointChange, NewEndpoint};
+use store::page::Direction;
+use webhook::Secret;
+
+use super::endpoint_spec::spec_of;
+use super::views::endpoint::EndpointOut;
+use super::{endpoint_secrets as secrets, own};
+use crate::http::auth::{Auth, Caller};
+use crate::http::extract::{Place, Received};
+use crate::http::fields::Fields;
+use crate::http::idempotency::{Answer, ingest_key};
+use crate::http::paging::Paging;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::state::{Shared, random};
+
+type Answered = Result<Response, Problem>;
+/// The texts of application and endpoint in a path.
+pub(super) type Names = (String, String);
+
+/// `GET /app/{app}/endpoint`
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+    query: Query,
+) -> Answered {
+    let paging = Paging::ordered(&query, Direction::Descending)?;
+    let page = paging.page(|text| PublicId::parse(Kind::Endpoint, text))?;
+    let mut all = own::app(&shared, &caller, &app).await?.endpoints;
+    all.sort_unstable_by_key(|endpoint| endpoint.id);
+    let rows = Paging::cut(&page, all, |endpoint| endpoint.id);
+    let list = paging.frame(rows, |endpoint| endpoint.id.text(Kind::Endpoint));
+    let list = list.map(|endpoint| EndpointOut::from(&*endpoint));
+    Ok(Answer::json(StatusCode::OK, &list).into_response())
+}
+
+/// `POST /app/{app}/endpoint`
+pub(super) async fn create(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+    received: Received,
+) -> Answered {
+    let key = ingest_key(&caller, &received)?;
+    let mut fields = Fields::parse(&received.body)?;
+    let secret = secrets::given(&mut fields, "secret");
+    let spec = spec_of(fields, None, &shared.settings)?;
+    let (peyk, now) = (Arc::clone(&shared), shared.now());
+    let work = async move {
+        let app = own::app(&peyk, &caller, &app).await?;
+        types_exist(&peyk, &caller, &spec, None).await?;
+        let endpoint = made(&peyk, &app, spec, secret).await?;
+        Ok(Answer::json(StatusCode::CREATED, &EndpointOut::from(&*endpoint)))
+    };
+    shared.answers.once(key, now, work).await
+}
+
+/// `GET /app/{app}/endpoint/{endpoint}`
+pub(super) async fn read(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, endpoint)): Place<Names>,
+) -> Answered {
+    let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
+    Ok(Answer::json(StatusCode::OK, &EndpointOut::from(&*found)).into_response())
+}
+
+/// `PUT /app/{app}/endpoint/{endpoint}`
+pub(super) async fn put(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, endpoint)): Place<Names>,
+    received: Received,
+) -> Answered {
+    let fields = Fields::parse(&received.body)?;
+    let names_headers = fields.names("headers");
+    let mut spec = spec_of(fields, None, &shared.settings)?;
+    let _edit = shared.edits.lock().await;
+    let app = own::app(&shared, &caller, &app).await?;
+    let old = own::endpoint_of(&app, &endpoint).ok();
+    types_exist(&shared, &caller, &spec, old.as_deref()).await?;
+    let (status, endpoint) = match old {
+        Some(old) => {
+            // Headers have a PUT of their own; SDKs that replace an endpoint do not know them.
+            if !names_headers {
+                spec.headers.clone_from(&old.spec.headers);
+            }
+            (StatusCode::OK, changed(&shared, &old, spec).await?)
+        }
+        None => (StatusCode::CREATED, made(&shared, &app, spec, None).await?),
+    };
+    Ok(Answer::json(status, &EndpointOut::from(&*endpoint)).into_response())
+}
+
+/// `PATCH /app/{app}/endpoint/{endpoint}`
+pub(super) async fn patch(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, endpoint)): Place<Names>,
+    received: Received,
+) -> Answered {
+    let mut fields = Fields::parse(&received.body)?;
+    let secret = secrets::given(&mut fields, "secret");
+    let _edit = shared.edits.lock().await;
+    let old = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
+    let spec = spec_of(fields, Some(&old.spec), &shared.settings)?;
+    types_exist(&shared, &caller, &spec, Some(&old)).await?;
+    let mut endpoint = changed(&shared, &old, spec).await?;
+    if let Some(secret) = secret {
+        endpoint = secrets::replace(&shared, &endpoint, secret).await?;
+    }
+    Ok(Answer::json(StatusCode::OK, &EndpointOut::from(&*endpoint)).into_response())
+}
+
+/// `DELETE /app/{app}/endpoint/{endpoint}`
+pub(super) async fn delete(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, endpoint)): Place<Names>,
+) -> Answered {
+    let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
+    shared.engine.stores().directory.delete_endpoint(found.key).await?;
+    shared.engine.settled().await;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn made(
+    shared: &Shared,
+    app: &AppSnapshot,
+    spec: EndpointSpec,
+    secret: Option<Secret>,
+) -> Result<Arc<Endpoint>, Problem> {
+    if app.endpoints.len() >= limits::ENDPOINTS_PER_APP_MAX {
+        let most = limits::ENDPOINTS_PER_APP_MAX;
+        let detail = format!("An application has at most {most} endpoints");
+        return Err(Problem::bad_request("limit_reached", detail));
+    }
+    let new = NewEndpoint {
+        app: app.app.key,
+        spec,
+        secret: secrets::newest(secrets::or_made(shared, secret)?),
+        random: random()?,
+    };
+    let endpoint = shared.engine.stores().directory.create_endpoint(new).await?;
+    shared.engine.settled().await;
+    Ok(endpoint)
+}
+
+async fn changed(
+    shared: &Shared,
+    old: &Endpoint,
+    spec: EndpointSpec,
+) -> Result<Arc<Endpoint>, Problem> {
+    change(shared, old, EndpointChange { spec: Some(spec), ..EndpointChange::default() }).await
+}
+
+/// Writes a change, and waits until the lanes have seen it.
+pub(super) async fn change(
+    shared: &Shared,
+    old: &Endpoint,
+    change: EndpointChange,
+) -> Result<Arc<Endpoint>, Problem> {
+    let endpoint = shared.engine.stores().directory.change_endpoint(old.key, change).await?;
+    shared.engine.settled().await;
+    Ok(endpoint)
+}
+
+/// An endpoint may newly filter only on event types that exist and are not archived.
+async fn types_exist(
+    shared: &Shared,
+    caller: &Caller,
+    spec: &EndpointSpec,
+    old: Option<&Endpoint>,
+) -> Result<(), Problem> {
+    let known = old.and_then(|old| old.spec.event_types.as_deref()).unwrap_or_default();
+    let mut missing = Vec::new();
+    for name in spec.event_types.iter().flatten().filter(|name| !known.contains(name)) {
+        let directory = &shared.engine.stores().directory;
+        let found = directory.event_type(caller.org, name.clone()).await?;
+        if found.is_none_or(|found| found.archived) {
+            missing.push(name.as_str());
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let rule = format!("The following event types don't exist: {}", missing.join(", "));
+    Err(Invalid::new("eventTypes", rule).into())
+}

@@ -1,0 +1,207 @@
+//! Event types: create, list, read, replace, patch, archive, delete.
+//!
+//! Creating one that is archived brings it back; one that is not is 409. An application's token sees only those
+//! without a feature flag, or with one that the token carries.
+//! Never: decide who gets a message.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use domain::event_type::EventType;
+use domain::text;
+use http::StatusCode;
+use resilience::Timestamp;
+use store::StoreError;
+use store::page::{Direction, PageOf};
+
+use super::own;
+use super::schemas;
+use super::views::event_type::EventTypeOut;
+use crate::http::auth::{Auth, Caller};
+use crate::http::extract::{Place, Received};
+use crate::http::fields::{Fields, checked, flag};
+use crate::http::idempotency::{Answer, ingest_key};
+use crate::http::paging::Paging;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::state::Shared;
+
+type Answered = Result<Response, Problem>;
+
+/// `GET /event-type`
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    query: Query,
+) -> Answered {
+    let archived_too = query.flag("include_archived", false)?;
+    let with_content = query.flag("with_content", false)?;
+    let paging = Paging::fixed(&query, Direction::Ascending)?;
+    let page = paging
+        .page(|name| text::event_type_name("iterator", name).is_ok().then(|| name.to_owned()))?;
+    let rows = visible(&shared, &caller, archived_too, page).await?;
+    let list = paging.frame(rows, |event_type| event_type.name.clone());
+    let list = list.map(|event_type| EventTypeOut::new(event_type, with_content));
+    Ok(Answer::json(StatusCode::OK, &list).into_response())
+}
+
+/// Reads on past what the caller may not see, so that a page is full while there is more.
+async fn visible(
+    shared: &Shared,
+    caller: &Caller,
+    archived_too: bool,
+    mut page: PageOf<String>,
+) -> Result<Vec<EventType>, Problem> {
+    let (limit, mut found) = (page.limit, Vec::new());
+    loop {
+        let directory = &shared.engine.stores().directory;
+        let rows = directory.event_types(caller.org, archived_too, page.clone()).await?;
+        let is_last = rows.len() < limit;
+        page.beyond = rows.last().map(|last| last.name.clone());
+        found.extend(rows.into_iter().filter(|row| may_see(caller, row)));
+        if is_last || found.len() >= limit {
+            found.truncate(limit);
+            return Ok(found);
+        }
+    }
+}
+
+/// `POST /event-type`
+pub(super) async fn create(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    received: Received,
+) -> Answered {
+    caller.org_only()?;
+    let key = ingest_key(&caller, &received)?;
+    let mut fields = Fields::parse(&received.body)?;
+    let name = fields.firm("name", None, None, checked(text::event_type_name));
+    let made = read_type(fields, name.unwrap_or_default(), None, shared.now())?;
+    let (peyk, now) = (Arc::clone(&shared), shared.now());
+    let work = async move {
+        let directory = &peyk.engine.stores().directory;
+        match directory.create_event_type(caller.org, made).await {
+            Err(StoreError::Conflict(_)) => {
+                let detail = "An event type with this name exists already";
+                Err(Problem::conflict("event_type_exists", detail))
+            }
+            made => Ok(Answer::json(StatusCode::CREATED, &EventTypeOut::new(made?, true))),
+        }
+    };
+    shared.answers.once(key, now, work).await
+}
+
+/// `GET /event-type/{name}`
+pub(super) async fn read(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(name): Place<String>,
+) -> Answered {
+    let found = find(&shared, &caller, name).await?.ok_or_else(own::missing)?;
+    Ok(Answer::json(StatusCode::OK, &EventTypeOut::new(found, true)).into_response())
+}
+
+/// `PUT /event-type/{name}`
+pub(super) async fn put(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(name): Place<String>,
+    received: Received,
+) -> Answered {
+    caller.org_only()?;
+    text::event_type_name("name", &name)?;
+    let mut made = read_type(Fields::parse(&received.body)?, name.clone(), None, shared.now())?;
+    let _edit = shared.edits.lock().await;
+    let directory = &shared.engine.stores().directory;
+    let (status, stored) = match find(&shared, &caller, name).await? {
+        Some(old) => {
+            made.created_at = old.created_at;
+            (StatusCode::OK, directory.update_event_type(caller.org, made).await?)
+        }
+        None => (StatusCode::CREATED, directory.create_event_type(caller.org, made).await?),
+    };
+    Ok(Answer::json(status, &EventTypeOut::new(stored, true)).into_response())
+}
+
+/// `PATCH /event-type/{name}`
+pub(super) async fn patch(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(name): Place<String>,
+    received: Received,
+) -> Answered {
+    caller.org_only()?;
+    let fields = Fields::parse(&received.body)?;
+    let _edit = shared.edits.lock().await;
+    let old = find(&shared, &caller, name).await?.ok_or_else(own::missing)?;
+    let changed = read_type(fields, old.name.clone(), Some(&old), shared.now())?;
+    let directory = &shared.engine.stores().directory;
+    let stored = directory.update_event_type(caller.org, changed).await?;
+    Ok(Answer::json(StatusCode::OK, &EventTypeOut::new(stored, true)).into_response())
+}
+
+/// `DELETE /event-type/{name}`: archives it, or with `expunge=true` removes it.
+pub(super) async fn delete(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(name): Place<String>,
+    query: Query,
+) -> Answered {
+    caller.org_only()?;
+    let expunge = query.flag("expunge", false)?;
+    let _edit = shared.edits.lock().await;
+    let old = find(&shared, &caller, name).await?.ok_or_else(own::missing)?;
+    let directory = &shared.engine.stores().directory;
+    if expunge {
+        directory.delete_event_type(caller.org, old.name).await?;
+    } else {
+        let archived = EventType { archived: true, updated_at: shared.now(), ..old };
+        directory.update_event_type(caller.org, archived).await?;
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn find(
+    shared: &Shared,
+    caller: &Caller,
+    name: String,
+) -> Result<Option<EventType>, Problem> {
+    let found = shared.engine.stores().directory.event_type(caller.org, name).await?;
+    Ok(found.filter(|found| may_see(caller, found)))
+}
+
+fn may_see(caller: &Caller, event_type: &EventType) -> bool {
+    caller.app.is_none()
+        || event_type.feature_flag.as_ref().is_none_or(|flag| caller.feature_flags.contains(flag))
+}
+
+/// Reads an event type; with an old one, as a patch of it.
+fn read_type(
+    mut fields: Fields,
+    name: String,
+    old: Option<&EventType>,
+    now: Timestamp,
+) -> Result<EventType, Problem> {
+    let description = fields.firm(
+        "description",
+        old.map(|old| old.description.clone()),
+        old.is_some().then(String::new),
+        checked(text::description),
+    );
+    let archived = fields.firm("archived", old.map(|old| old.archived), Some(false), flag);
+    let deprecated = fields.firm("deprecated", old.map(|old| old.deprecated), Some(false), flag);
+    let old_schemas = old.and_then(|old| old.schemas.clone());
+    let old_flag = old.and_then(|old| old.feature_flag.clone());
+    let read = EventType {
+        name,
+        description: description.unwrap_or_default(),
+        archived: archived.unwrap_or_default(),
+        deprecated: deprecated.unwrap_or_default(),
+        schemas: fields.nullable(&["schemas"], old_schemas, schemas::read),
+        feature_flag: fields.nullable(&["featureFlag"], old_flag, checked(text::event_type_name)),
+        created_at: old.map_or(now, |old| old.created_at),
+        updated_at: now,
+    };
+    fields.finish().map(|()| read)
+}

@@ -1,0 +1,159 @@
+//! A message as posted, read in one pass.
+//!
+//! In: a body. Out: what the engine accepts, the payload as the very bytes that came. Good bodies are read once;
+//! one that is refused is read again, field by field, to say what is wrong with it.
+//! Never: turn the payload into values; key order, numbers, escapes, doubles and lone surrogates stay as they are.
+
+use bytes::Bytes;
+use domain::error::Invalid;
+use domain::limits::{CHANNELS_PER_MESSAGE_MAX, RETENTION_DAYS_MAX, RETENTION_DAYS_MIN};
+use domain::message::{ContentType, MessageSpec};
+use domain::text;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::http::fields::{Fields, checked, not_json, text as read_text, texts, whole};
+use crate::http::problem::Problem;
+
+/// A message that was read.
+pub(super) struct MessageIn<'a> {
+    /// What is accepted.
+    pub(super) spec: MessageSpec,
+    /// The payload as JSON, when it is what is sent.
+    pub(super) payload: Option<&'a RawValue>,
+    /// The application to create if it is not there yet.
+    pub(super) application: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Shape<'a> {
+    event_type: String,
+    #[serde(borrow, alias = "data")]
+    payload: &'a RawValue,
+    event_id: Option<String>,
+    channels: Option<Vec<String>>,
+    payload_retention_period: Option<u8>,
+    #[serde(borrow)]
+    transformations_params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    application: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Params {
+    raw_payload: Option<String>,
+    headers: Option<Map<String, Value>>,
+}
+
+/// Reads a body whose payload may have so many bytes.
+pub(super) fn read(body: &[u8], payload_bytes_max: usize) -> Result<MessageIn<'_>, Problem> {
+    // A list of the right values would pass for an object.
+    if !matches!(body.trim_ascii_start().first(), Some(b'{')) {
+        return Err(explain(body, "must be a JSON object"));
+    }
+    let shape: Shape<'_> = match serde_json::from_slice(body) {
+        Ok(shape) => shape,
+        Err(fault) if fault.is_data() => return Err(explain(body, &fault.to_string())),
+        Err(fault) => return Err(not_json(&fault)),
+    };
+    if !shape.payload.get().starts_with('{') {
+        return Err(Invalid::new("payload", "must be an object").into());
+    }
+    let params = params(shape.transformations_params)?;
+    let (bytes, is_json) = match &params.raw_payload {
+        Some(raw) => (raw.as_bytes(), false),
+        None => (shape.payload.get().as_bytes(), true),
+    };
+    if bytes.len() > payload_bytes_max {
+        return Err(Problem::too_large(payload_bytes_max));
+    }
+    let spec = MessageSpec {
+        event_type: shape.event_type,
+        event_id: shape.event_id,
+        channels: shape.channels.unwrap_or_default(),
+        // A copy of its own: what is kept must not hold on to the buffer of a connection.
+        payload: Bytes::copy_from_slice(bytes),
+        content_type: content_type(&params)?,
+        retention_days: shape.payload_retention_period,
+    };
+    check(&spec)?;
+    let payload = is_json.then_some(shape.payload);
+    Ok(MessageIn { spec, payload, application: shape.application })
+}
+
+fn check(spec: &MessageSpec) -> Result<(), Invalid> {
+    text::event_type_name("eventType", &spec.event_type)?;
+    spec.event_id.as_ref().map_or(Ok(()), |id| text::event_id("eventId", id))?;
+    if !spec.channels.is_empty() {
+        text::channels("channels", &spec.channels, CHANNELS_PER_MESSAGE_MAX)?;
+    }
+    match spec.retention_days {
+        Some(days) if !(RETENTION_DAYS_MIN..=RETENTION_DAYS_MAX).contains(&days) => {
+            let rule = format!("must be from {RETENTION_DAYS_MIN} to {RETENTION_DAYS_MAX} days");
+            Err(Invalid::new("payloadRetentionPeriod", rule))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn params(raw: Option<&RawValue>) -> Result<Params, Invalid> {
+    let Some(raw) = raw else { return Ok(Params::default()) };
+    let name = "transformationsParams";
+    if !raw.get().starts_with('{') {
+        return Err(Invalid::new(name, "must be an object"));
+    }
+    serde_json::from_str(raw.get())
+        .map_err(|fault| Invalid::new(name, format!("is wrong: {fault}")))
+}
+
+/// JSON, unless the message names another media type in `transformationsParams.headers`.
+fn content_type(params: &Params) -> Result<ContentType, Invalid> {
+    let named =
+        params.headers.iter().flatten().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    let Some((name, value)) = named else { return Ok(ContentType::Json) };
+    let refuse = |rule: &str| {
+        Invalid::new(name.clone(), rule).within("headers").within("transformationsParams")
+    };
+    let text = value.as_str().ok_or_else(|| refuse("must be a text"))?;
+    let is_visible = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    if !is_visible || text.trim() != text || text.is_empty() || text.len() > 256 {
+        return Err(refuse("must be a media type of 1 to 256 visible ASCII characters"));
+    }
+    Ok(match text {
+        "application/json" => ContentType::Json,
+        other => ContentType::Other(other.to_owned()),
+    })
+}
+
+/// Reads a refused body field by field and names what is wrong, or repeats what the quick reader said.
+fn explain(body: &[u8], said: &str) -> Problem {
+    let mut fields = match Fields::parse(body) {
+        Ok(fields) => fields,
+        Err(problem) => return problem,
+    };
+    let object = |name: &'static str, value: &Value| match value {
+        Value::Object(_) => Ok(()),
+        _ => Err(Invalid::new(name, "must be an object")),
+    };
+    fields.firm("eventType", None, None, checked(text::event_type_name));
+    let payload = if fields.names("data") { "data" } else { "payload" };
+    fields.firm(payload, None, None, object);
+    fields.nullable(&["eventId"], None, checked(text::event_id));
+    fields.nullable(&["channels"], None, texts);
+    let days = u64::from(RETENTION_DAYS_MIN)..=u64::from(RETENTION_DAYS_MAX);
+    fields.nullable(&["payloadRetentionPeriod"], None, whole::<u8>(days));
+    if let Some(mut params) = fields.object("transformationsParams") {
+        params.nullable(&["rawPayload"], None, read_text);
+        fields.absorb(params);
+    }
+    match fields.finish() {
+        Err(problem) => problem,
+        Ok(()) => Problem::field(&["body"], said, Invalid::KIND),
+    }
+}
+
+#[cfg(test)]
+mod tests;

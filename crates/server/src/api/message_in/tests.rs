@@ -1,0 +1,126 @@
+//! Tables of posted bodies: what comes through byte for byte, and what is refused how.
+//!
+//! Never: a store.
+
+use super::*;
+
+const MOST: usize = 1_000;
+
+fn payload(text: &str) -> Bytes {
+    let body = format!(r#" {{"eventType":"a.b", "payload": {text} , "x": ["\ud800"]}} "#);
+    read(body.as_bytes(), MOST).ok().unwrap().spec.payload
+}
+
+#[test]
+fn sg_11_db_01_db_02_payloads_stay_as_they_are() {
+    for text in [
+        "{}",
+        r#"{"b":1,"a":2}"#,
+        r#"{"a":1,"a":2}"#,
+        r#"{ "n" : 1.0e+2,"m":-0,"big":123456789012345678901234567890 }"#,
+        r#"{"a":"x\u0000y"}"#,
+        r#"{"a\u0000":1}"#,
+        r#"{"a":"\\u0000"}"#,
+        r#"{"a":"\ud800"}"#,
+        r#"{"\udc00\ud800":"\/"}"#,
+        "{\"a\":\"\u{2028}\u{2029}\u{FEFF}👩‍👩‍👧é\u{65}\u{301}\u{202E}\"}",
+        "{\"a\":[1,\n\t2]}",
+    ] {
+        assert_eq!(payload(text), text.as_bytes());
+    }
+}
+
+#[test]
+fn every_field_is_read() {
+    let body =
+        br#"{"data":{},"eventType":"a","eventId":"e.1","channels":["c"],"payloadRetentionPeriod":5,
+        "application":{"name":"A"},"tags":["t"],"deliverAt":"2030-01-01T00:00:00Z"}"#;
+    let message = read(body, MOST).ok().unwrap();
+    assert_eq!(message.spec.event_id.as_deref(), Some("e.1"));
+    assert_eq!(message.spec.channels, ["c"]);
+    assert_eq!(message.spec.retention_days, Some(5));
+    assert_eq!(message.application.unwrap().get(), r#"{"name":"A"}"#);
+    let body = br#"{"payload":{},"eventType":"a","eventId":null,"channels":null,"application":null,
+        "payloadRetentionPeriod":null,"transformationsParams":null}"#;
+    let message = read(body, MOST).ok().unwrap();
+    assert!(message.application.is_none() && message.spec.channels.is_empty());
+}
+
+#[test]
+fn a_raw_payload_is_sent_in_place_of_the_payload() {
+    let body = r#"{"payload":{},"eventType":"a","transformationsParams":
+        {"rawPayload":"<a b=\"c\"/>\n","headers":{"Content-Type":"text/xml"},"x":1}}"#;
+    let message = read(body.as_bytes(), MOST).ok().unwrap();
+    assert_eq!(message.spec.payload, "<a b=\"c\"/>\n");
+    assert_eq!(message.spec.content_type.as_str(), "text/xml");
+    assert!(message.payload.is_none());
+    let body = r#"{"payload":{},"eventType":"a","transformationsParams":{"rawPayload":""}}"#;
+    let message = read(body.as_bytes(), MOST).ok().unwrap();
+    assert_eq!((message.spec.payload.len(), message.spec.content_type), (0, ContentType::Json));
+}
+
+#[test]
+fn what_is_wrong_is_422_and_named() {
+    let table = [
+        (r#"{"payload":{}}"#, "eventType"),
+        (r#"{"eventType":"a"}"#, "payload"),
+        (r#"{"eventType":1,"payload":{}}"#, "eventType"),
+        (r#"{"eventType":"","payload":{}}"#, "eventType"),
+        (r#"{"eventType":"a b","payload":{}}"#, "eventType"),
+        (r#"{"eventType":"a\u0000","payload":{}}"#, "eventType"),
+        (r#"{"eventType":"a","payload":[]}"#, "payload"),
+        (r#"{"eventType":"a","payload":"{}"}"#, "payload"),
+        (r#"{"eventType":"a","payload":null}"#, "payload"),
+        (r#"{"eventType":"a","data":1}"#, "payload"),
+        (r#"{"eventType":"a","payload":{},"data":{}}"#, "body"),
+        (r#"{"eventType":"a","payload":{},"payload":{}}"#, "body"),
+        (r#"{"eventType":"a","payload":{},"eventId":"msg_1.1700000000"}"#, "eventId"),
+        (r#"{"eventType":"a","payload":{},"eventId":"a b"}"#, "eventId"),
+        (r#"{"eventType":"a","payload":{},"eventId":7}"#, "eventId"),
+        (r#"{"eventType":"a","payload":{},"channels":["a","b","c","d","e","f"]}"#, "channels"),
+        (r#"{"eventType":"a","payload":{},"channels":[1]}"#, "channels"),
+        (r#"{"eventType":"a","payload":{},"channels":"c"}"#, "channels"),
+        (r#"{"eventType":"a","payload":{},"payloadRetentionPeriod":4}"#, "payloadRetentionPeriod"),
+        (r#"{"eventType":"a","payload":{},"payloadRetentionPeriod":91}"#, "payloadRetentionPeriod"),
+        (
+            r#"{"eventType":"a","payload":{},"payloadRetentionPeriod":1e99}"#,
+            "payloadRetentionPeriod",
+        ),
+        (r#"{"eventType":"a","payload":{},"transformationsParams":7}"#, "transformationsParams"),
+        (
+            r#"{"eventType":"a","payload":{},"transformationsParams":{"rawPayload":{}}}"#,
+            "transformationsParams",
+        ),
+        (
+            r#"{"eventType":"a","payload":{},"transformationsParams":{"headers":{"content-type":"a\nb"}}}"#,
+            "content-type",
+        ),
+        (r#"["a",{}]"#, "body"),
+        ("1", "body"),
+        ("", "jsondecode"),
+        ("{", "jsondecode"),
+        (r#"{"eventType":"a","payload":{}} x"#, "jsondecode"),
+        (r#"{"eventType":"a","payload":{}}{}"#, "jsondecode"),
+        (r#"{"eventType":"a","payload":{"a":}}"#, "jsondecode"),
+        (r#"{"eventType":"a","payload":{'a':1}}"#, "jsondecode"),
+        ("{\"eventType\":\"a\",\"payload\":{\"a\":\"\u{0}\"}}", "jsondecode"),
+        (r#"{"eventType":"\ud800","payload":{}}"#, "jsondecode"),
+    ];
+    for (body, field) in table {
+        let problem = read(body.as_bytes(), MOST).err().unwrap();
+        assert_eq!(problem.status().as_u16(), 422, "{body}");
+        assert!(format!("{problem:?}").contains(field), "{body}: {problem:?}");
+    }
+    let not_text = read(b"{\"eventType\":\"a\",\"payload\":{\"a\":\"\xFF\"}}", MOST);
+    assert_eq!(not_text.err().unwrap().status().as_u16(), 422);
+}
+
+#[test]
+fn a_payload_is_bounded_by_itself() {
+    let body = |bytes: usize| {
+        let fill = "x".repeat(bytes - r#"{"a":""}"#.len());
+        format!(r#"{{"eventType":"a","payload":{{"a":"{fill}"}}}}"#)
+    };
+    assert!(read(body(MOST).as_bytes(), MOST).is_ok());
+    assert_eq!(read(body(MOST + 1).as_bytes(), MOST).err().unwrap().status().as_u16(), 413);
+}

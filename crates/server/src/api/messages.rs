@@ -1,0 +1,189 @@
+//! Messages: post, list, read, delete the content.
+//!
+//! A post is answered once the message and all its deliveries are durable. What repeats an earlier post under the
+//! same idempotency key gets the answer of the first.
+//! Never: write a payload anew; it is echoed as the bytes that came.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use domain::error::Invalid;
+use domain::ids::{Kind, MessageKey, PublicId};
+use domain::limits::REQUEST_WAIT_MAX;
+use domain::message::MessageSpec;
+use domain::text;
+use engine::ingest::Post;
+use http::StatusCode;
+use serde_json::value::RawValue;
+use store::StoreError;
+use store::directory::IdOrUid;
+use store::history::MessageFilter;
+use store::inbox::Accepted;
+use store::page::Direction;
+
+use super::applications;
+use super::message_in::{self, MessageIn};
+use super::own;
+use super::views::message::{MessageOut, PayloadOut};
+use crate::http::auth::{Auth, Caller};
+use crate::http::extract::{Place, Received};
+use crate::http::fields::Fields;
+use crate::http::idempotency::{Answer, body_differs, ingest_key};
+use crate::http::paging::Paging;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::state::{Shared, random};
+
+type Answered = Result<Response, Problem>;
+
+/// `POST /app/{app}/msg`
+pub(super) async fn create(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+    query: Query,
+    received: Received,
+) -> Answered {
+    caller.org_only()?;
+    let with_content = query.flag("with_content", true)?;
+    let key = ingest_key(&caller, &received)?;
+    let MessageIn { spec, payload, application } =
+        message_in::read(&received.body, shared.settings.payload_bytes_max)?;
+    let post = Post {
+        org: caller.org,
+        app: own::id_or_uid(Kind::Application, &app),
+        spec: spec.clone(),
+        key,
+        random: random()?,
+    };
+    let mut accepted = ingest(&shared, post.clone()).await?;
+    if let (Accepted::NoApplication, Some(application)) = (&accepted, application) {
+        create_application(&shared, &caller, &post.app, application).await?;
+        accepted = ingest(&shared, post).await?;
+    }
+    answer(accepted, &spec, payload, with_content)
+}
+
+/// Nobody waits longer than the bound. The message may be committed yet; a repeat under its key then finds it.
+async fn ingest(shared: &Shared, post: Post) -> Result<Accepted, Problem> {
+    match tokio::time::timeout(REQUEST_WAIT_MAX, shared.engine.ingest(post)).await {
+        Ok(accepted) => Ok(accepted?),
+        Err(_) => Err(Problem::overloaded()),
+    }
+}
+
+fn answer(
+    accepted: Accepted,
+    spec: &MessageSpec,
+    payload: Option<&RawValue>,
+    with_content: bool,
+) -> Answered {
+    let answer = match &accepted {
+        Accepted::New { id, accepted_at, .. } => {
+            let shown = match payload {
+                _ if !with_content => PayloadOut::LeftOut,
+                Some(raw) => PayloadOut::Json(raw),
+                None => PayloadOut::of(&spec.payload),
+            };
+            MessageOut::new(*id, *accepted_at, spec, shown)
+        }
+        Accepted::Repeated(message) => MessageOut::stored(message, with_content),
+        Accepted::BodyDiffers => return Err(body_differs()),
+        Accepted::EventIdTaken => {
+            let detail = "A message with this eventId exists already";
+            return Err(Problem::conflict("conflict", detail));
+        }
+        Accepted::NoApplication => return Err(Problem::not_found("Application not found")),
+        // The engine matches again by itself; this is left when it gave up.
+        Accepted::Stale => return Err(Problem::overloaded()),
+    };
+    Ok(Answer::json(StatusCode::ACCEPTED, &answer).into_response())
+}
+
+/// Creates the application that a message brought along; its uid must be the one in the path.
+async fn create_application(
+    shared: &Shared,
+    caller: &Caller,
+    which: &IdOrUid,
+    application: &RawValue,
+) -> Result<(), Problem> {
+    let refuse = |kind: &'static str, rule: &str| {
+        Err(Invalid::new("uid", rule).within("application").of_kind(kind).into())
+    };
+    let spec = applications::spec_of(Fields::parse(application.get().as_bytes())?, None)?;
+    match (&spec.uid, which) {
+        (None, _) => return refuse("application_uid_missing", "is required"),
+        (Some(uid), IdOrUid::Uid(named)) if uid == named => {}
+        _ => return refuse("application_uid_mismatch", "must be the uid in the path"),
+    }
+    match applications::made(shared, caller, spec).await {
+        // Somebody else was faster; theirs will do.
+        Ok(_) | Err(StoreError::Conflict(_)) => Ok(()),
+        Err(fault) => Err(fault.into()),
+    }
+}
+
+/// `GET /app/{app}/msg`
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+    query: Query,
+) -> Answered {
+    let with_content = query.flag("with_content", true)?;
+    let filter = filter_of(&query)?;
+    // With only a lower bound the earliest page after it is meant.
+    let far = filter.after.is_some() && filter.before.is_none();
+    let paging = Paging::fixed(&query, Direction::Descending)?.with_far_end(far);
+    let page =
+        paging.page(|text| PublicId::parse(Kind::Message, text).map(|id| MessageKey(id.key())))?;
+    let app = own::app(&shared, &caller, &app).await?;
+    let history = &shared.engine.stores().history;
+    let rows = history.messages(app.app.key, filter, page, with_content).await?;
+    let list = paging.frame(rows, |message| message.id.text(Kind::Message));
+    let list = list.view(|message| MessageOut::stored(message, with_content));
+    Ok(Answer::json(StatusCode::OK, &list).into_response())
+}
+
+/// Reads which messages are asked for.
+pub(super) fn filter_of(query: &Query) -> Result<MessageFilter, Problem> {
+    let channel = query.get("channel").map(str::to_owned);
+    if let Some(channel) = &channel {
+        text::channel("channel", channel)
+            .map_err(|fault| crate::http::query::refuse("channel", &fault.rule))?;
+    }
+    Ok(MessageFilter {
+        channel,
+        event_types: query.list("event_types", text::event_type_name)?,
+        before: query.time("before")?,
+        after: query.time("after")?,
+    })
+}
+
+/// `GET /app/{app}/msg/{message}`
+pub(super) async fn read(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, message)): Place<(String, String)>,
+    query: Query,
+) -> Answered {
+    let with_content = query.flag("with_content", true)?;
+    let app = own::app(&shared, &caller, &app).await?;
+    let message = own::message_of(&shared, app.app.key, &message).await?;
+    let shown = MessageOut::stored(&message, with_content);
+    Ok(Answer::json(StatusCode::OK, &shown).into_response())
+}
+
+/// `DELETE /app/{app}/msg/{message}/content`
+pub(super) async fn expunge(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, message)): Place<(String, String)>,
+) -> Answered {
+    caller.org_only()?;
+    let app = own::app(&shared, &caller, &app).await?;
+    let message = own::message_of(&shared, app.app.key, &message).await?;
+    shared.engine.stores().history.expunge(message.key).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

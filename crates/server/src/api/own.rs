@@ -1,0 +1,84 @@
+//! What is the caller's own: applications, endpoints and messages, found from the organisation down.
+//!
+//! In: a caller and the texts of a path. Out: the thing, or 404.
+//! Never: find by a public id alone; another organisation's id leads nowhere.
+
+use std::sync::Arc;
+
+use domain::application::AppSnapshot;
+use domain::endpoint::Endpoint;
+use domain::ids::{AppKey, Kind, MessageKey, PublicId};
+use domain::message::Message;
+use store::directory::IdOrUid;
+use store::history::MessageFilter;
+use store::page::{Direction, PageOf};
+
+use crate::http::auth::Caller;
+use crate::http::problem::Problem;
+use crate::state::Shared;
+
+/// A text of a path, which is an id or the caller's own.
+pub(super) fn id_or_uid(kind: Kind, text: &str) -> IdOrUid {
+    PublicId::parse(kind, text).map_or_else(|| IdOrUid::Uid(text.to_owned()), IdOrUid::Id)
+}
+
+/// The 404 of everything that is not there.
+pub(super) fn missing() -> Problem {
+    Problem::not_found("Entity not found")
+}
+
+/// An application with its endpoints, as committed.
+pub(super) async fn app(
+    shared: &Shared,
+    caller: &Caller,
+    text: &str,
+) -> Result<AppSnapshot, Problem> {
+    let which = id_or_uid(Kind::Application, text);
+    let found = shared.engine.stores().directory.app(caller.org, which).await?;
+    found.filter(|found| caller.app.is_none_or(|own| own == found.app.id)).ok_or_else(missing)
+}
+
+/// An endpoint of an application.
+pub(super) fn endpoint_of(app: &AppSnapshot, text: &str) -> Result<Arc<Endpoint>, Problem> {
+    let which = id_or_uid(Kind::Endpoint, text);
+    let is_it = |endpoint: &&Arc<Endpoint>| match &which {
+        IdOrUid::Id(id) => endpoint.id == *id,
+        IdOrUid::Uid(uid) => endpoint.spec.uid.as_ref() == Some(uid),
+    };
+    app.endpoints.iter().find(is_it).cloned().ok_or_else(missing)
+}
+
+/// An endpoint of the caller's.
+pub(super) async fn endpoint(
+    shared: &Shared,
+    caller: &Caller,
+    (app_text, endpoint_text): (&str, &str),
+) -> Result<Arc<Endpoint>, Problem> {
+    endpoint_of(&app(shared, caller, app_text).await?, endpoint_text)
+}
+
+/// A message of an application.
+pub(super) async fn message_of(
+    shared: &Shared,
+    app: AppKey,
+    text: &str,
+) -> Result<Arc<Message>, Problem> {
+    let which = id_or_uid(Kind::Message, text);
+    shared.engine.stores().history.message(app, which).await?.ok_or_else(missing)
+}
+
+/// A message of an application by inner key, without its payload.
+pub(super) async fn message_by_key(
+    shared: &Shared,
+    app: AppKey,
+    key: MessageKey,
+) -> Result<Option<Message>, Problem> {
+    let page = PageOf {
+        beyond: key.0.checked_add(1).map(MessageKey),
+        direction: Direction::Descending,
+        limit: 1,
+    };
+    let history = &shared.engine.stores().history;
+    let found = history.messages(app, MessageFilter::default(), page, false).await?;
+    Ok(found.into_iter().find(|message| message.key == key))
+}

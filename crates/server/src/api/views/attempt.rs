@@ -1,0 +1,144 @@
+//! An attempt as the API shows it: the fields that SDKs know, and what else is known about it.
+//!
+//! The answer's body is an excerpt as text; bytes that are no text become U+FFFD.
+//! Never: end an excerpt in the middle of a character.
+
+use domain::attempt::{Attempt, Outcome};
+use domain::delivery::Trigger;
+use domain::ids::{Kind, PublicId};
+use resilience::Term;
+use serde::Serialize;
+use store::history::AttemptRow;
+
+use super::{time, time_or_none};
+
+/// An attempt.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AttemptOut {
+    pub(crate) id: String,
+    url: String,
+    response: String,
+    response_status_code: u16,
+    response_duration_ms: u64,
+    status: u8,
+    status_text: &'static str,
+    trigger_type: u8,
+    msg_id: String,
+    endpoint_id: String,
+    timestamp: String,
+    /// Which send of the delivery, from 1.
+    number: u32,
+    /// Why no answer came, in words.
+    error: Option<String>,
+    /// Its kind: dns, connect, tls, reset, timeout, forbidden, internal.
+    error_kind: Option<&'static str>,
+    next_attempt_at: Option<String>,
+    /// backoff, retry_after or age_limit.
+    delay_set_by: Option<&'static str>,
+    /// Sent once more because a kept connection had died.
+    resent: bool,
+    /// Why the answer's body is not whole: cap, deadline, reset.
+    cut: Option<&'static str>,
+    /// Where a 3xx pointed.
+    redirect_origin: Option<String>,
+}
+
+/// The names of what an attempt belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Belongs {
+    /// The message.
+    pub(crate) message: PublicId,
+    /// The endpoint, deleted or not.
+    pub(crate) endpoint: PublicId,
+}
+
+impl AttemptOut {
+    /// With or without the answer's body.
+    pub(crate) fn new(row: AttemptRow, belongs: Belongs, with_content: bool) -> Self {
+        let attempt = row.attempt;
+        let (status, status_text) = status(&attempt);
+        let mut shown = Self {
+            id: row.id.text(Kind::Attempt),
+            url: row.url,
+            response: String::new(),
+            response_status_code: attempt.status(),
+            response_duration_ms: u64::try_from(attempt.took.as_millis()).unwrap_or(u64::MAX),
+            status,
+            status_text,
+            trigger_type: u8::from(attempt.trigger == Trigger::Manual),
+            msg_id: belongs.message.text(Kind::Message),
+            endpoint_id: belongs.endpoint.text(Kind::Endpoint),
+            timestamp: time(attempt.started_at),
+            number: attempt.number,
+            error: None,
+            error_kind: None,
+            next_attempt_at: row.next.and_then(|(at, _)| time_or_none(at)),
+            delay_set_by: row.next.map(|(_, term)| term_name(term)),
+            resent: attempt.resent,
+            cut: None,
+            redirect_origin: None,
+        };
+        match attempt.outcome {
+            Outcome::Answered(answer) => {
+                shown.response = excerpt(&answer.body);
+                shown.cut = answer.cut.map(domain::attempt::Cut::name);
+                shown.redirect_origin = answer.redirect_origin;
+            }
+            Outcome::Failed(failure) => {
+                shown.error_kind = Some(failure.kind.name());
+                shown.error = Some(failure.text);
+            }
+        }
+        if !with_content {
+            "{}".clone_into(&mut shown.response);
+        }
+        shown
+    }
+}
+
+/// 0 and `success`, or 2 and `fail`: an attempt that is stored has ended.
+const fn status(attempt: &Attempt) -> (u8, &'static str) {
+    match attempt.status() {
+        200..=299 => (0, "success"),
+        _ => (2, "fail"),
+    }
+}
+
+const fn term_name(term: Term) -> &'static str {
+    match term {
+        Term::Backoff => "backoff",
+        Term::RetryAfter => "retry_after",
+        Term::AgeLimit => "age_limit",
+    }
+}
+
+/// The bytes as text; a character that was cut off at the end is left out.
+fn excerpt(bytes: &[u8]) -> String {
+    let whole = bytes.utf8_chunks().last().map_or(0, |last| {
+        let cut_off = last.invalid();
+        // Only an unfinished sequence can go on, and only at the end.
+        let unfinished = std::str::from_utf8(cut_off).is_err_and(|e| e.error_len().is_none());
+        if unfinished { cut_off.len() } else { 0 }
+    });
+    String::from_utf8_lossy(&bytes[..bytes.len() - whole]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn db_02_an_excerpt_ends_between_characters() {
+        let horse = "ab🐎".as_bytes();
+        assert_eq!(excerpt(horse), "ab🐎");
+        for end in 3..horse.len() {
+            assert_eq!(excerpt(&horse[..end]), "ab", "{end}");
+        }
+        assert_eq!(excerpt(b""), "");
+        assert_eq!(excerpt(b"a\xFFb"), "a\u{FFFD}b");
+        assert_eq!(excerpt(b"a\xFF"), "a\u{FFFD}");
+        assert_eq!(excerpt(b"a\0b"), "a\0b");
+        assert_eq!(excerpt(b"\xED\xA0\x80"), "\u{FFFD}\u{FFFD}\u{FFFD}");
+    }
+}

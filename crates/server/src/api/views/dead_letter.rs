@@ -1,0 +1,126 @@
+//! A dead letter as the API shows it.
+//!
+//! Its id is `dl_…` over the keys of message and endpoint, so that no table of names is needed.
+//! Never: take an id for a right; whose it is, is checked where it is used.
+
+use domain::dead_letter::DeadLetter;
+use domain::idempotency::delivery_key;
+use domain::ids::{EndpointKey, Kind, MessageKey, PublicId};
+use serde::Serialize;
+
+use super::attempt::AttemptOut;
+use super::message::PayloadOut;
+use super::{time, time_or_none};
+
+/// A dead letter: a row of the list, or one with its payload and every attempt.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeadLetterOut<'a> {
+    id: String,
+    msg_id: String,
+    event_id: Option<String>,
+    idempotency_key: String,
+    event_type: String,
+    endpoint_id: String,
+    url: String,
+    reason: &'static str,
+    attempts: Attempts,
+    last_status_code: u16,
+    last_error: Option<String>,
+    first_attempt_at: Option<String>,
+    last_attempt_at: Option<String>,
+    dead_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<PayloadOut<'a>>,
+    #[serde(skip)]
+    place: u64,
+}
+
+/// How many there were, or all of them.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Attempts {
+    Count(u32),
+    All(Vec<AttemptOut>),
+}
+
+impl<'a> DeadLetterOut<'a> {
+    /// A row; `installation` is part of the key that the receiver saw.
+    pub(crate) fn new(letter: DeadLetter, installation: &[u8; 16]) -> Self {
+        Self {
+            id: id_of(letter.message, letter.endpoint),
+            msg_id: letter.message_id.text(Kind::Message),
+            event_id: letter.event_id,
+            idempotency_key: delivery_key(installation, &letter.message_id, &letter.endpoint_id),
+            event_type: letter.event_type,
+            endpoint_id: letter.endpoint_id.text(Kind::Endpoint),
+            url: letter.url,
+            reason: letter.reason.name(),
+            attempts: Attempts::Count(letter.sends),
+            last_status_code: letter.last_status,
+            last_error: letter.last_error,
+            first_attempt_at: letter.first_attempt_at.and_then(time_or_none),
+            last_attempt_at: letter.last_attempt_at.and_then(time_or_none),
+            dead_at: time(letter.dead_at),
+            payload: None,
+            place: letter.place,
+        }
+    }
+
+    /// With its payload and every attempt.
+    #[must_use]
+    pub(crate) fn whole(mut self, payload: PayloadOut<'a>, attempts: Vec<AttemptOut>) -> Self {
+        self.payload = Some(payload);
+        self.attempts = Attempts::All(attempts);
+        self
+    }
+
+    /// Its place in the list, as an iterator.
+    pub(crate) fn iterator(&self) -> String {
+        format!("{:016x}", self.place)
+    }
+}
+
+/// Reads an iterator.
+pub(crate) fn place_of(iterator: &str) -> Option<u64> {
+    let is_hex = iterator.len() == 16 && iterator.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then(|| u64::from_str_radix(iterator, 16).ok()).flatten()
+}
+
+/// The public id.
+pub(crate) fn id_of(message: MessageKey, endpoint: EndpointKey) -> String {
+    let mut rest = [0; 12];
+    rest[..8].copy_from_slice(&endpoint.0.to_be_bytes());
+    PublicId::new(message.0, rest).text(Kind::DeadLetter)
+}
+
+/// The keys behind a public id.
+pub(crate) fn keys_of(id: &str) -> Option<(MessageKey, EndpointKey)> {
+    let id = PublicId::parse(Kind::DeadLetter, id)?;
+    let random = id.random();
+    let mut endpoint = [0; 8];
+    endpoint.copy_from_slice(&random[..8]);
+    let is_ours = random[8..] == [0; 4];
+    is_ours.then(|| (MessageKey(id.key()), EndpointKey(i64::from_be_bytes(endpoint))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_iterators_survive_the_round_trip() {
+        for (message, endpoint) in [(0, 0), (u64::MAX, i64::MAX), (7, -1)] {
+            let keys = (MessageKey(message), EndpointKey(endpoint));
+            let id = id_of(keys.0, keys.1);
+            assert!(id.starts_with("dl_") && id.len() == 30, "{id}");
+            assert_eq!(keys_of(&id), Some(keys));
+        }
+        assert_eq!(keys_of("dl_x"), None);
+        assert_eq!(keys_of(&PublicId::new(1, [1; 12]).text(Kind::DeadLetter)), None);
+        assert_eq!(place_of("00000000000000ff"), Some(255));
+        for bad in ["", "ff", "+0000000000000ff", "00000000000000fg", "dl_"] {
+            assert_eq!(place_of(bad), None, "{bad}");
+        }
+    }
+}

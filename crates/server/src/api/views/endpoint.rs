@@ -1,0 +1,125 @@
+//! An endpoint as the API shows it: the fields that SDKs know, and its own policies beside them.
+//!
+//! A policy field that is `null` is the server's. Whoever may read an endpoint may see its URL.
+//! Never: show a secret or the value of a custom header; they have routes of their own.
+
+use domain::endpoint::{Disabled, Endpoint, Ordering};
+use domain::ids::Kind;
+use domain::policy::{BreakerOverrides, RetryOverrides};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{stored_json, time};
+use crate::spelling::{duration_text, retry_after_mode_text, retry_on_text};
+
+/// An endpoint.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EndpointOut {
+    id: String,
+    url: String,
+    description: String,
+    rate_limit: Option<u16>,
+    throttle_rate: Option<u16>,
+    uid: Option<String>,
+    version: u16,
+    disabled: bool,
+    disabled_reason: Option<&'static str>,
+    event_types: Option<Vec<String>>,
+    filter_types: Option<Vec<String>>,
+    channels: Option<Vec<String>>,
+    created_at: String,
+    updated_at: String,
+    metadata: Box<RawValue>,
+    retry_policy: Option<RetryOut>,
+    breaker: Option<BreakerOut>,
+    timeout: Option<String>,
+    ordered: Ordered,
+}
+
+/// `false`, `true` or `"strict"`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Ordered {
+    Flag(bool),
+    Name(&'static str),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RetryOut {
+    strategy: Option<&'static str>,
+    base: Option<String>,
+    cap: Option<String>,
+    schedule: Option<Vec<String>>,
+    attempts_max: Option<u32>,
+    age_max: Option<String>,
+    retry_on: Option<String>,
+    retry_after: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BreakerOut {
+    failures: Option<u32>,
+    open_for: Option<String>,
+    open_for_max: Option<String>,
+}
+
+impl From<&Endpoint> for EndpointOut {
+    fn from(endpoint: &Endpoint) -> Self {
+        let spec = &endpoint.spec;
+        Self {
+            id: endpoint.id.text(Kind::Endpoint),
+            url: spec.target.as_str().to_owned(),
+            description: spec.description.clone(),
+            rate_limit: spec.throttle_rate,
+            throttle_rate: spec.throttle_rate,
+            uid: spec.uid.clone(),
+            version: spec.version,
+            disabled: spec.disabled.is_some(),
+            disabled_reason: spec.disabled.map(|reason| match reason {
+                Disabled::ByOwner => "owner",
+                Disabled::Gone => "gone",
+            }),
+            event_types: spec.event_types.clone(),
+            filter_types: spec.event_types.clone(),
+            channels: spec.channels.clone(),
+            created_at: time(endpoint.created_at),
+            updated_at: time(endpoint.updated_at),
+            metadata: stored_json(&spec.metadata),
+            retry_policy: retry_out(&spec.retry),
+            breaker: breaker_out(&spec.breaker),
+            timeout: spec.timeout.map(duration_text),
+            ordered: match spec.ordering {
+                Ordering::Unordered => Ordered::Flag(false),
+                Ordering::Ordered => Ordered::Flag(true),
+                Ordering::Strict => Ordered::Name("strict"),
+            },
+        }
+    }
+}
+
+fn retry_out(own: &RetryOverrides) -> Option<RetryOut> {
+    (*own != RetryOverrides::default()).then(|| RetryOut {
+        strategy: own.strategy.map(domain::policy::Strategy::name),
+        base: own.base.map(duration_text),
+        cap: own.cap.map(duration_text),
+        schedule: own
+            .schedule
+            .as_ref()
+            .map(|delays| delays.iter().copied().map(duration_text).collect()),
+        attempts_max: own.attempts_max,
+        age_max: own.age_max.map(duration_text),
+        retry_on: own.retry_on.as_ref().map(retry_on_text),
+        retry_after: own.retry_after.map(retry_after_mode_text),
+    })
+}
+
+fn breaker_out(own: &BreakerOverrides) -> Option<BreakerOut> {
+    (*own != BreakerOverrides::default()).then(|| BreakerOut {
+        failures: own.failures,
+        open_for: own.open_for.map(duration_text),
+        open_for_max: own.open_for_max.map(duration_text),
+    })
+}

@@ -1,0 +1,128 @@
+//! A message as the API shows it, its payload byte for byte.
+//!
+//! A payload that is no JSON is shown as a text; one that is gone as `{"expired":true}`.
+//! Never: parse a payload into values and write it anew.
+
+use std::borrow::Cow;
+
+use domain::ids::{Kind, PublicId};
+use domain::message::{Message, MessageSpec};
+use resilience::Timestamp;
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
+use serde_json::value::RawValue;
+
+use super::time;
+
+/// A message.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MessageOut<'a> {
+    id: String,
+    event_id: Option<&'a str>,
+    event_type: &'a str,
+    payload: PayloadOut<'a>,
+    channels: Option<&'a [String]>,
+    timestamp: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edited_from: Option<String>,
+}
+
+/// A payload.
+#[derive(Debug)]
+pub(crate) enum PayloadOut<'a> {
+    /// Not asked for: `{}`.
+    LeftOut,
+    /// Deleted, or out of its retention.
+    Expired,
+    /// JSON, as it came.
+    Json(&'a RawValue),
+    /// Anything else, as text.
+    Text(Cow<'a, str>),
+}
+
+impl Serialize for PayloadOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::LeftOut => serializer.serialize_map(Some(0))?.end(),
+            Self::Expired => {
+                let mut map = serializer.serialize_map(Some(1))?;
+                map.serialize_entry("expired", &true)?;
+                map.end()
+            }
+            Self::Json(raw) => raw.serialize(serializer),
+            Self::Text(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl<'a> PayloadOut<'a> {
+    /// A stored payload.
+    pub(crate) fn stored(message: &'a Message, with_content: bool) -> Self {
+        if message.payload_gone {
+            Self::Expired
+        } else if with_content {
+            Self::of(&message.spec.payload)
+        } else {
+            Self::LeftOut
+        }
+    }
+
+    /// These bytes.
+    pub(crate) fn of(bytes: &'a [u8]) -> Self {
+        match serde_json::from_slice::<&RawValue>(bytes) {
+            Ok(raw) => Self::Json(raw),
+            Err(_) => Self::Text(String::from_utf8_lossy(bytes)),
+        }
+    }
+}
+
+impl<'a> MessageOut<'a> {
+    /// A message that was just accepted.
+    pub(crate) fn new(
+        id: PublicId,
+        accepted_at: Timestamp,
+        spec: &'a MessageSpec,
+        payload: PayloadOut<'a>,
+    ) -> Self {
+        Self {
+            id: id.text(Kind::Message),
+            event_id: spec.event_id.as_deref(),
+            event_type: &spec.event_type,
+            payload,
+            channels: (!spec.channels.is_empty()).then_some(&spec.channels[..]),
+            timestamp: time(accepted_at),
+            edited_from: None,
+        }
+    }
+
+    /// A stored message.
+    pub(crate) fn stored(message: &'a Message, with_content: bool) -> Self {
+        let payload = PayloadOut::stored(message, with_content);
+        let edited_from = message.edited_from.map(|id| id.text(Kind::Message));
+        Self { edited_from, ..Self::new(message.id, message.accepted_at, &message.spec, payload) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payloads_read_back_as_they_were_sent() {
+        for text in [
+            r#"{"b":1.0e2,"a":"\ud800\u0000","a":2}"#,
+            "{ \"é\" : 0 }",
+            r#"{"n":123456789012345678901234567890}"#,
+            "[1]",
+        ] {
+            let shown = serde_json::to_string(&PayloadOut::of(text.as_bytes())).unwrap();
+            assert_eq!(shown, text);
+        }
+        let shown = |bytes| serde_json::to_string(&PayloadOut::of(bytes)).unwrap();
+        assert_eq!(shown(b"a=1&b=2"), r#""a=1&b=2""#);
+        assert_eq!(shown(b""), r#""""#);
+        assert_eq!(shown(b"{\"a\":\"\xFF\"}"), "\"{\\\"a\\\":\\\"\u{FFFD}\\\"}\"");
+        assert_eq!(serde_json::to_string(&PayloadOut::LeftOut).unwrap(), "{}");
+        assert_eq!(serde_json::to_string(&PayloadOut::Expired).unwrap(), r#"{"expired":true}"#);
+    }
+}

@@ -1,0 +1,220 @@
+//! The composition root: puts the concrete store, transport and clock together, and takes them apart again.
+//!
+//! In: settings and an observer. Out: a running Peyk with an address, which ends in order: no new requests, answers
+//! given, sends ended or left pending, results committed, the file closed.
+//! Never: decide; this is the only file that names concrete types.
+
+mod descriptors;
+pub(crate) mod secret;
+
+use std::fs::{File, TryLockError};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::events::{Observer, Unobserved};
+use engine::transport::dns::system::SystemSource;
+use engine::transport::http1::{HttpOptions, HttpTransport};
+use engine::{Engine, Parts, Stores};
+use resilience::{Clock, FromOs, SystemClock};
+use store::cipher::Cipher;
+use store::sqlite::{SqliteOptions, SqliteStore};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::api::Routes;
+use crate::config::Settings;
+use crate::http::auth::Tokens;
+use crate::http::idempotency::Answers;
+use crate::http::limits::Budget;
+use crate::http::serve;
+use crate::state::Shared;
+use crate::telemetry::metrics::Metrics;
+
+/// Metrics are tidied this often though nobody asks for them.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// A Peyk that runs.
+pub(crate) struct Peyk {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+    upkeep: JoinHandle<()>,
+    running: engine::engine::Running,
+    store: Arc<SqliteStore>,
+    /// Held as long as this runs.
+    _lock: File,
+}
+
+/// The machine's clock.
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock)
+}
+
+/// `peyk serve`: runs until it is told to stop.
+pub(crate) fn serve(settings: Settings) -> Result<(), String> {
+    runtime()?.block_on(async {
+        let mut terminate = signal(SignalKind::terminate()).map_err(|fault| fault.to_string())?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(|fault| fault.to_string())?;
+        let peyk = Peyk::start(settings, Arc::new(Unobserved)).await?;
+        print_address(peyk.address);
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping");
+        peyk.stop().await;
+        Ok(())
+    })
+}
+
+/// The runtime everything runs on.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|fault| format!("cannot start a runtime: {fault}"))
+}
+
+/// Scripts wait for this line; a standard output that is closed must not stop the server.
+fn print_address(address: SocketAddr) {
+    let mut out = std::io::stdout().lock();
+    let _closed = writeln!(out, "listening on http://{address}").and_then(|()| out.flush());
+}
+
+impl Peyk {
+    /// Starts everything; when it returns, requests are answered.
+    pub(crate) async fn start(
+        settings: Settings,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Self, String> {
+        let lock = lock(&settings.data_dir)?;
+        let secret = secret::read_or_make(&settings)?;
+        // Before anything is sent: a taken port must not cost a restart of deliveries.
+        let listener = TcpListener::bind(&settings.listen_address).await.map_err(|fault| {
+            let address = &settings.listen_address;
+            format!("cannot listen on {address}: {fault}; set listen_address to a free one")
+        })?;
+        let address = listener.local_addr().map_err(|fault| fault.to_string())?;
+        let clock = clock();
+        let routes = Routes::all();
+        let metrics = Metrics::install(routes.templates())?;
+        let store = open_store(&settings, Arc::clone(&clock))?;
+        let parts = parts(&settings, &store, Arc::clone(&clock), observer)?;
+        descriptors::check(parts.settings.sends_max);
+        let for_engine = Arc::clone(&store);
+        let started = Engine::start(parts, move |commits| for_engine.attach(commits)).await;
+        let (engine, running) = started.map_err(|fault| fault.to_string())?;
+        let all_bytes_max = domain::limits::REQUESTS_WAITING_BYTES_MAX;
+        let shared = Arc::new(Shared {
+            engine,
+            clock,
+            tokens: Tokens::new(&secret)?,
+            budget: Budget::new(settings.body_bytes_max, all_bytes_max),
+            edits: tokio::sync::Mutex::default(),
+            answers: Answers::new(),
+            metrics,
+            settings,
+        });
+        let (stop, stopped) = watch::channel(false);
+        let router = routes.router(Arc::clone(&shared));
+        let serving = tokio::spawn(serve::serve(listener, router, stopped));
+        let upkeep = tokio::spawn(upkeep(Arc::clone(&shared)));
+        Ok(Self { address, shared, stop, serving, upkeep, running, store, _lock: lock })
+    }
+
+    /// Where it listens.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A token of an organisation.
+    pub(crate) fn token(&self, org: &str) -> Option<String> {
+        self.shared.tokens.make(org, None, self.shared.now())
+    }
+
+    /// Ends everything in order.
+    pub(crate) async fn stop(self) {
+        let _all_gone = self.stop.send(true);
+        let _ended = self.serving.await;
+        self.upkeep.abort();
+        self.running.drain(self.shared.settings.attempt_deadline).await;
+        let store = self.store;
+        let _closed = tokio::task::spawn_blocking(move || store.close()).await;
+        tracing::info!("stopped");
+    }
+}
+
+/// Only one process at a time may use a data directory.
+fn lock(data_dir: &Path) -> Result<File, String> {
+    let shown = data_dir.display();
+    std::fs::create_dir_all(data_dir).map_err(|fault| {
+        format!("cannot make the data directory {shown}: {fault}; set data_dir to another one")
+    })?;
+    let path = data_dir.join("lock");
+    let file = File::options().write(true).create(true).truncate(false).open(&path);
+    let file = file.map_err(|fault| format!("cannot open {}: {fault}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(format!(
+            "another peyk uses the data directory {shown}: stop it, or set data_dir to another one"
+        )),
+        Err(TryLockError::Error(fault)) => Err(format!("cannot lock {}: {fault}", path.display())),
+    }
+}
+
+fn open_store(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<SqliteStore>, String> {
+    let mut options = SqliteOptions::new(&settings.database, clock);
+    options.cipher = settings.main_key.as_ref().map(|key| Cipher::from_main_key(key.reveal()));
+    if options.cipher.is_none() {
+        tracing::warn!("signing secrets are stored unencrypted: set main_key to encrypt them");
+    }
+    SqliteStore::open(options).map_err(|fault| {
+        format!("cannot open the database {}: {fault}", settings.database.display())
+    })
+}
+
+fn parts(
+    settings: &Settings,
+    store: &Arc<SqliteStore>,
+    clock: Arc<dyn Clock>,
+    observer: Arc<dyn Observer>,
+) -> Result<Parts, String> {
+    let stores = Stores::of(store);
+    let resolver = Arc::new(SystemSource::cached());
+    let options = HttpOptions::new(settings.guard.clone(), resolver, Arc::clone(&clock));
+    let chance = FromOs::new().map_err(|fault| format!("no random numbers: {fault}"))?;
+    Ok(Parts {
+        settings: engine::Settings {
+            retry: settings.retry.clone(),
+            breaker: settings.breaker.clone(),
+            attempt_deadline: settings.attempt_deadline,
+            connect_timeout: settings.connect_timeout,
+            window_start: settings.window_start,
+            window_max: settings.window_max,
+            lane_hold_max: settings.lane_hold_max,
+            header_families: settings.signing_headers,
+            installation: stores.directory.installation(),
+            ..engine::Settings::default()
+        },
+        stores,
+        transport: Arc::new(HttpTransport::new(options)),
+        clock,
+        chance: Box::new(chance),
+        observer,
+        inflight_path: Some(settings.data_dir.join("inflight")),
+    })
+}
+
+async fn upkeep(shared: Arc<Shared>) {
+    let mut ticks = tokio::time::interval(UPKEEP_EVERY);
+    loop {
+        ticks.tick().await;
+        shared.metrics.upkeep();
+    }
+}

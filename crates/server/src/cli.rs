@@ -1,0 +1,185 @@
+//! The command line: which command, which exit status.
+//!
+//! 0 on success, 2 on bad usage or configuration, 1 otherwise. An error is one line on standard error that says what
+//! to do.
+//! Never: work of its own.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use domain::ids::{Kind, PublicId};
+
+use crate::app;
+use crate::config::source::Process;
+use crate::config::{self, ConfigError, Settings};
+use crate::demo;
+use crate::http::auth::{DEFAULT_ORG, Tokens};
+use crate::telemetry::logs;
+
+/// Delivers webhooks: signed, retried, and never lost.
+#[derive(Debug, Parser)]
+#[command(name = "peyk", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serves the API and delivers.
+    Serve {
+        /// Settings; without it `peyk.toml` in the working directory, if there is one.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Shows what Peyk does, on a scratch directory, in less than a minute.
+    Demo {
+        /// Goes on until it is stopped.
+        #[arg(long)]
+        forever: bool,
+    },
+    /// Prints a token and nothing else.
+    Token {
+        /// For this application (`app_…`) only; else for the whole organisation.
+        #[arg(long, value_name = "APP")]
+        app: Option<String>,
+        /// The organisation.
+        #[arg(long, value_name = "ORG", default_value = DEFAULT_ORG)]
+        org: String,
+        /// Settings; without it `peyk.toml` in the working directory, if there is one.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Says whether the settings are good.
+    CheckConfig {
+        /// Settings; without it `peyk.toml` in the working directory, if there is one.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+}
+
+/// Why a command did not succeed.
+enum Failure {
+    /// It was called or configured wrongly.
+    Usage(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl From<ConfigError> for Failure {
+    fn from(fault: ConfigError) -> Self {
+        Self::Usage(fault.to_string())
+    }
+}
+
+impl From<String> for Failure {
+    fn from(said: String) -> Self {
+        Self::Other(said)
+    }
+}
+
+/// Runs the command that the arguments name.
+pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(fault) if fault.use_stderr() && fault.kind() != HELP => {
+            return ended(Err(Failure::Usage(usage_line(&fault))));
+        }
+        Err(help) => {
+            let _closed = help.print();
+            return ExitCode::from(if help.use_stderr() { 2 } else { 0 });
+        }
+    };
+    ended(match cli.command {
+        Command::Serve { config } => serve(config),
+        Command::Demo { forever } => demo::run(forever).map_err(Failure::Other),
+        Command::Token { app, org, config } => token(app.as_deref(), &org, config),
+        Command::CheckConfig { config } => {
+            load(config).map_err(Failure::from).and_then(|_| print("the settings are good"))
+        }
+    })
+}
+
+/// What is shown when there is no argument at all.
+const HELP: clap::error::ErrorKind =
+    clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+
+fn ended(result: Result<(), Failure>) -> ExitCode {
+    let (said, status) = match result {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Usage(said)) => (said, 2),
+        Err(Failure::Other(said)) => (said, 1),
+    };
+    let _closed = writeln!(std::io::stderr(), "peyk: {}", said.replace('\n', " "));
+    ExitCode::from(status)
+}
+
+/// The first line of what the parser says, and where to read on.
+fn usage_line(fault: &clap::Error) -> String {
+    let text = fault.to_string();
+    let lines = text.lines().take_while(|line| !line.starts_with("Usage:"));
+    let said: Vec<_> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
+    let said = said.join(" ");
+    format!("{}; see `peyk --help`", said.strip_prefix("error: ").unwrap_or(&said))
+}
+
+fn load(file: Option<PathBuf>) -> Result<Settings, ConfigError> {
+    config::load(&Process, file.as_deref())
+}
+
+fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
+    let settings = load(file)?;
+    logs::start(&settings)?;
+    app::serve(settings).map_err(Failure::Other)
+}
+
+fn token(app: Option<&str>, org: &str, file: Option<PathBuf>) -> Result<(), Failure> {
+    let named = [(Kind::Organisation, "--org", Some(org)), (Kind::Application, "--app", app)];
+    for (kind, argument, text) in named {
+        if text.is_some_and(|text| PublicId::parse(kind, text).is_none()) {
+            let prefix = kind.prefix();
+            return Err(Failure::Usage(format!(
+                "{argument} must be an id that begins with {prefix}"
+            )));
+        }
+    }
+    let settings = load(file)?;
+    let tokens = Tokens::new(&app::secret::read_or_make(&settings)?)?;
+    let made = tokens.make(org, app, app::clock().now());
+    print(&made.ok_or_else(|| Failure::Other("cannot make a token".to_owned()))?)
+}
+
+fn print(line: &str) -> Result<(), Failure> {
+    let written = writeln!(std::io::stdout(), "{line}");
+    written.map_err(|fault| Failure::Other(format!("cannot write to standard output: {fault}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_default_organisation_is_one() {
+        assert!(PublicId::parse(Kind::Organisation, DEFAULT_ORG).is_some());
+    }
+
+    #[test]
+    fn bad_usage_is_said_in_one_line() {
+        for arguments in
+            [vec!["peyk", "fly"], vec!["peyk", "serve", "--fast"], vec!["peyk", "token", "--app"]]
+        {
+            let fault = Cli::try_parse_from(arguments).unwrap_err();
+            let said = usage_line(&fault);
+            assert!(!said.contains('\n') && said.ends_with("see `peyk --help`"), "{said}");
+        }
+    }
+}

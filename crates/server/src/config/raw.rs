@@ -1,0 +1,211 @@
+//! Settings as written: which keys there are, and text, number, flag or list under each.
+//!
+//! In: TOML text and variables. Out: one value per key, and where it was written. Unknown keys are refused by name.
+//! Never: judge a value beyond its kind.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value as Toml};
+
+use super::ConfigError;
+
+/// Every setting and its default, as documented for people.
+const DEFAULTS: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config.default.toml"));
+/// Beginning of the names of variables.
+const PREFIX: &str = "PEYK_";
+
+/// What stands under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Text; durations too.
+    Text,
+    /// A whole number, 0 or more.
+    Whole,
+    /// `true` or `false`.
+    Flag,
+    /// A list of texts.
+    List,
+    /// A text or a list of texts; a text with commas is a list.
+    Words,
+}
+
+/// Every key.
+pub(crate) const KEYS: [(&str, Kind); 35] = [
+    ("listen_address", Kind::Text),
+    ("data_dir", Kind::Text),
+    ("database_url", Kind::Text),
+    ("database_direct_url", Kind::Text),
+    ("jwt_secret", Kind::Text),
+    ("main_key", Kind::Text),
+    ("allowed_targets", Kind::List),
+    ("suspend_after", Kind::Text),
+    ("log.format", Kind::Text),
+    ("log.level", Kind::Text),
+    ("limits.payload_bytes_max", Kind::Whole),
+    ("retry.strategy", Kind::Text),
+    ("retry.base", Kind::Text),
+    ("retry.cap", Kind::Text),
+    ("retry.schedule", Kind::List),
+    ("retry.attempts_max", Kind::Whole),
+    ("retry.age_max", Kind::Text),
+    ("retry.retry_on", Kind::Words),
+    ("retry.retry_after", Kind::Text),
+    ("retry.retry_after_max", Kind::Text),
+    ("retry.lane_hold_max", Kind::Text),
+    ("breaker.enabled", Kind::Flag),
+    ("breaker.failures", Kind::Whole),
+    ("breaker.open_for", Kind::Text),
+    ("breaker.open_for_max", Kind::Text),
+    ("attempt.deadline", Kind::Text),
+    ("attempt.connect_timeout", Kind::Text),
+    ("window.start", Kind::Whole),
+    ("window.max", Kind::Whole),
+    ("signing.headers", Kind::Text),
+    ("signing.default", Kind::Text),
+    ("endpoint.https_only", Kind::Flag),
+    ("proxy.url", Kind::Text),
+    ("proxy.except", Kind::List),
+    ("replay.rate_per_s", Kind::Whole),
+];
+
+/// A value as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Whole(u64),
+    /// A flag.
+    Flag(bool),
+    /// A list of texts.
+    List(Vec<String>),
+}
+
+/// A value and where it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    /// The value.
+    pub(crate) value: Value,
+    /// How to name the setting to whoever wrote it.
+    pub(crate) name: String,
+}
+
+/// Settings as written, the later source over the earlier.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Raw(BTreeMap<&'static str, Written>);
+
+impl Raw {
+    /// The documented defaults.
+    pub(crate) fn defaults() -> Result<Self, ConfigError> {
+        let mut raw = Self::default();
+        raw.overlay_file(DEFAULTS, "config.default.toml")?;
+        Ok(raw)
+    }
+
+    /// What stands under a key, if anything does.
+    pub(crate) fn get(&self, key: &str) -> Option<&Written> {
+        self.0.get(key)
+    }
+
+    /// Puts the keys of a TOML text over what is there.
+    pub(crate) fn overlay_file(&mut self, text: &str, file: &str) -> Result<(), ConfigError> {
+        let table = text.parse::<Table>().map_err(|fault| {
+            let line = fault.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+            ConfigError(format!("{file} line {line}: {}", fault.message().replace('\n', " ")))
+        })?;
+        self.overlay_table(table, "", file)
+    }
+
+    fn overlay_table(&mut self, table: Table, outer: &str, file: &str) -> Result<(), ConfigError> {
+        for (name, value) in table {
+            let path = if outer.is_empty() { name } else { format!("{outer}.{name}") };
+            let known = KEYS.iter().find(|(key, _)| *key == path);
+            let is_section = KEYS.iter().any(|(key, _)| {
+                key.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('.'))
+            });
+            match (known, value) {
+                (Some((key, kind)), value) => {
+                    let name = format!("`{path}` in {file}");
+                    let value = from_toml(*kind, value).ok_or_else(|| wrong_kind(&name, *kind))?;
+                    self.0.insert(key, Written { value, name });
+                }
+                (None, Toml::Table(inner)) if is_section => {
+                    self.overlay_table(inner, &path, file)?;
+                }
+                (None, _) if is_section => {
+                    return Err(ConfigError(format!("`{path}` in {file} must be a section")));
+                }
+                (None, _) => return Err(unknown(&format!("`{path}` in {file}"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the variables that begin with `PEYK_` over what is there.
+    pub(crate) fn overlay_environment(
+        &mut self,
+        variables: BTreeMap<String, String>,
+    ) -> Result<(), ConfigError> {
+        for (variable, text) in variables {
+            let Some(name) = variable.strip_prefix(PREFIX) else { continue };
+            let path = name.to_ascii_lowercase().replace("__", ".");
+            let known = KEYS.iter().find(|(key, _)| *key == path && name == spelled(key));
+            let Some((key, kind)) = known else { return Err(unknown(&variable)) };
+            let value = from_text(*kind, &text).ok_or_else(|| wrong_kind(&variable, *kind))?;
+            self.0.insert(key, Written { value, name: variable });
+        }
+        Ok(())
+    }
+}
+
+/// The name of a key's variable, without the prefix.
+fn spelled(key: &str) -> String {
+    key.replace('.', "__").to_ascii_uppercase()
+}
+
+fn unknown(name: &str) -> ConfigError {
+    ConfigError(format!("{name} is not a setting; config.default.toml lists all there are"))
+}
+
+fn wrong_kind(name: &str, kind: Kind) -> ConfigError {
+    let wanted = match kind {
+        Kind::Text => "a text",
+        Kind::Whole => "a whole number, 0 or more",
+        Kind::Flag => "true or false",
+        Kind::List => "a list of texts",
+        Kind::Words => "a text or a list of texts",
+    };
+    ConfigError(format!("{name} must be {wanted}"))
+}
+
+fn from_toml(kind: Kind, value: Toml) -> Option<Value> {
+    match (kind, value) {
+        (Kind::Text, Toml::String(text)) => Some(Value::Text(text)),
+        (Kind::Words, Toml::String(text)) => Some(Value::List(split(&text))),
+        (Kind::Whole, Toml::Integer(number)) => u64::try_from(number).ok().map(Value::Whole),
+        (Kind::Flag, Toml::Boolean(flag)) => Some(Value::Flag(flag)),
+        (Kind::List | Kind::Words, Toml::Array(entries)) => {
+            let texts = entries.into_iter().map(|entry| match entry {
+                Toml::String(text) => Some(text),
+                Toml::Integer(number) => Some(number.to_string()),
+                _ => None,
+            });
+            texts.collect::<Option<_>>().map(Value::List)
+        }
+        _ => None,
+    }
+}
+
+fn from_text(kind: Kind, text: &str) -> Option<Value> {
+    match kind {
+        Kind::Text => Some(Value::Text(text.to_owned())),
+        Kind::Whole => text.trim().parse().ok().map(Value::Whole),
+        Kind::Flag => text.trim().parse().ok().map(Value::Flag),
+        Kind::List | Kind::Words => Some(Value::List(split(text))),
+    }
+}
+
+fn split(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}

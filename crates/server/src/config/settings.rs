@@ -1,0 +1,339 @@
+//! Settings that were checked: what `app` builds everything from.
+//!
+//! In: settings as written. Out: values of the types that the lower crates take.
+//! Never: show a secret in `Debug`, or a value in an error; the name and the rule are enough.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use domain::limits;
+use domain::policy::RetrySettings;
+use domain::target::Guard;
+use engine::settings::HeaderFamilies;
+use resilience::{BreakerConfig, PolicyError};
+
+use super::ConfigError;
+use super::raw::{Raw, Value, Written};
+use crate::spelling;
+
+/// Payloads: the least and the most that may be set as the limit.
+const PAYLOAD_BYTES: std::ops::RangeInclusive<u64> = 1_024..=3 << 20;
+/// What a body may hold beside its payload.
+const BESIDE_PAYLOAD_BYTES: usize = 64 << 10;
+/// Characters of a secret that is given, at least.
+const SECRET_CHARS_MIN: usize = 16;
+
+/// A text that is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Hidden(String);
+
+impl Hidden {
+    /// The text.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<hidden>")
+    }
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Pretty,
+    /// For machines.
+    Json,
+}
+
+/// The kind of secret made for a new endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SigningKind {
+    /// HMAC-SHA256.
+    Hmac,
+    /// ed25519.
+    Ed25519,
+}
+
+/// All settings.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) listen_address: String,
+    pub(crate) data_dir: PathBuf,
+    /// The SQLite file.
+    pub(crate) database: PathBuf,
+    pub(crate) jwt_secret: Option<Hidden>,
+    pub(crate) main_key: Option<Hidden>,
+    pub(crate) guard: Guard,
+    pub(crate) log_format: LogFormat,
+    pub(crate) log_level: String,
+    pub(crate) payload_bytes_max: usize,
+    /// A request body may be so large: the payload and what stands beside it.
+    pub(crate) body_bytes_max: usize,
+    pub(crate) retry: RetrySettings,
+    pub(crate) lane_hold_max: Duration,
+    pub(crate) breaker: BreakerConfig,
+    pub(crate) attempt_deadline: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) window_start: u32,
+    pub(crate) window_max: u32,
+    pub(crate) signing_headers: HeaderFamilies,
+    pub(crate) signing_default: SigningKind,
+    pub(crate) https_only: bool,
+}
+
+impl Settings {
+    /// Checks what was written.
+    pub(crate) fn from_raw(raw: &Raw) -> Result<Self, ConfigError> {
+        let read = Reader(raw);
+        read.later_work()?;
+        let payload_bytes_max = read.in_range("limits.payload_bytes_max", &PAYLOAD_BYTES)?;
+        let payload_bytes_max = usize::try_from(payload_bytes_max).unwrap_or(usize::MAX);
+        let data_dir = PathBuf::from(read.text("data_dir")?);
+        let window_max = to_u32(read.in_range("window.max", &(1..=512))?);
+        let (attempt_deadline, connect_timeout) = read.attempt()?;
+        Ok(Self {
+            listen_address: read.listen_address()?,
+            database: read.database(&data_dir)?,
+            data_dir,
+            jwt_secret: read.hidden("jwt_secret")?,
+            main_key: read.hidden("main_key")?,
+            guard: read.guard()?,
+            log_format: read.choice(
+                "log.format",
+                &[("pretty", LogFormat::Pretty), ("json", LogFormat::Json)],
+            )?,
+            log_level: read.log_level()?,
+            payload_bytes_max,
+            body_bytes_max: payload_bytes_max + BESIDE_PAYLOAD_BYTES,
+            retry: read.retry()?,
+            lane_hold_max: read.span("retry.lane_hold_max")?,
+            breaker: read.breaker()?,
+            attempt_deadline,
+            connect_timeout,
+            window_start: to_u32(read.in_range("window.start", &(1..=u64::from(window_max)))?),
+            window_max,
+            signing_headers: read.choice(
+                "signing.headers",
+                &[
+                    ("both", HeaderFamilies::Both),
+                    ("webhook", HeaderFamilies::Webhook),
+                    ("svix", HeaderFamilies::Svix),
+                ],
+            )?,
+            signing_default: read.choice(
+                "signing.default",
+                &[("hmac256", SigningKind::Hmac), ("ed25519", SigningKind::Ed25519)],
+            )?,
+            https_only: read.flag("endpoint.https_only")?,
+        })
+    }
+}
+
+/// Reads single settings, with errors that name them.
+struct Reader<'a>(&'a Raw);
+
+impl Reader<'_> {
+    fn fault(&self, key: &str, rule: &str) -> ConfigError {
+        let name = self.0.get(key).map_or_else(|| format!("`{key}`"), |it| it.name.clone());
+        ConfigError(format!("{name} {rule}"))
+    }
+
+    /// An empty text is no text, so that a variable can take a setting back.
+    fn optional(&self, key: &str) -> Option<&str> {
+        match self.0.get(key) {
+            Some(Written { value: Value::Text(text), .. }) if !text.is_empty() => Some(text),
+            _ => None,
+        }
+    }
+
+    fn text(&self, key: &str) -> Result<&str, ConfigError> {
+        self.optional(key).ok_or_else(|| self.fault(key, "must not be empty"))
+    }
+
+    fn list(&self, key: &str) -> &[String] {
+        match self.0.get(key) {
+            Some(Written { value: Value::List(list), .. }) => list,
+            _ => &[],
+        }
+    }
+
+    fn flag(&self, key: &str) -> Result<bool, ConfigError> {
+        match self.0.get(key) {
+            Some(Written { value: Value::Flag(flag), .. }) => Ok(*flag),
+            _ => Err(self.fault(key, "must be true or false")),
+        }
+    }
+
+    fn in_range(
+        &self,
+        key: &str,
+        range: &std::ops::RangeInclusive<u64>,
+    ) -> Result<u64, ConfigError> {
+        match self.0.get(key) {
+            Some(Written { value: Value::Whole(number), .. }) if range.contains(number) => {
+                Ok(*number)
+            }
+            _ => {
+                let rule = format!("must be from {} to {}", range.start(), range.end());
+                Err(self.fault(key, &rule))
+            }
+        }
+    }
+
+    fn span(&self, key: &str) -> Result<Duration, ConfigError> {
+        spelling::duration(self.text(key)?).map_err(|rule| self.fault(key, &rule))
+    }
+
+    fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Result<T, ConfigError> {
+        let text = self.text(key)?;
+        let found = choices.iter().find(|(name, _)| *name == text);
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+            self.fault(key, &spelling::one_of(&names))
+        })
+    }
+
+    fn hidden(&self, key: &str) -> Result<Option<Hidden>, ConfigError> {
+        let Some(text) = self.optional(key) else { return Ok(None) };
+        if text.chars().count() < SECRET_CHARS_MIN {
+            let rule = format!("must have at least {SECRET_CHARS_MIN} characters");
+            return Err(self.fault(key, &rule));
+        }
+        Ok(Some(Hidden(text.to_owned())))
+    }
+
+    fn listen_address(&self) -> Result<String, ConfigError> {
+        let text = self.text("listen_address")?;
+        let port = text
+            .rsplit_once(':')
+            .and_then(|(host, port)| if host.is_empty() { None } else { port.parse::<u16>().ok() });
+        match port {
+            Some(_) => Ok(text.to_owned()),
+            None => Err(self.fault("listen_address", "must be host:port, like 127.0.0.1:8071")),
+        }
+    }
+
+    fn database(&self, data_dir: &std::path::Path) -> Result<PathBuf, ConfigError> {
+        let Some(url) = self.optional("database_url") else {
+            return Ok(data_dir.join("peyk.db"));
+        };
+        match url.split_once("://") {
+            Some(("sqlite", path)) if !path.is_empty() => Ok(PathBuf::from(path)),
+            Some(("postgres" | "postgresql", _)) => Err(self.fault(
+                "database_url",
+                "names PostgreSQL, which is not in this build: use sqlite://<path> or leave it out",
+            )),
+            _ => Err(self.fault("database_url", "must be sqlite://<path>")),
+        }
+    }
+
+    fn guard(&self) -> Result<Guard, ConfigError> {
+        let rules = self.list("allowed_targets").iter().map(|text| Guard::parse_rule(text));
+        match rules.collect::<Result<_, _>>() {
+            Ok(rules) => Ok(Guard::new(rules)),
+            Err(fault) => Err(self.fault("allowed_targets", &format!("is wrong: {}", fault.rule))),
+        }
+    }
+
+    fn log_level(&self) -> Result<String, ConfigError> {
+        let text = self.text("log.level")?;
+        match tracing_subscriber::EnvFilter::builder().parse(text) {
+            Ok(_) => Ok(text.to_owned()),
+            Err(_) => Err(self.fault(
+                "log.level",
+                "must be error, warn, info, debug, trace, or directives like info,engine=debug",
+            )),
+        }
+    }
+
+    fn attempt(&self) -> Result<(Duration, Duration), ConfigError> {
+        let (deadline, connect) =
+            (self.span("attempt.deadline")?, self.span("attempt.connect_timeout")?);
+        if !(limits::ATTEMPT_TIMEOUT_MIN..=limits::ATTEMPT_TIMEOUT_MAX).contains(&deadline) {
+            let rule = format!(
+                "must be from {} to {}",
+                spelling::duration_text(limits::ATTEMPT_TIMEOUT_MIN),
+                spelling::duration_text(limits::ATTEMPT_TIMEOUT_MAX)
+            );
+            return Err(self.fault("attempt.deadline", &rule));
+        }
+        if connect.is_zero() || connect > deadline {
+            let rule = "must be above zero and not above attempt.deadline";
+            return Err(self.fault("attempt.connect_timeout", rule));
+        }
+        Ok((deadline, connect))
+    }
+
+    fn retry(&self) -> Result<RetrySettings, ConfigError> {
+        let said = |key: &'static str| move |rule: String| self.fault(key, &rule);
+        let retry = RetrySettings {
+            strategy: spelling::strategy(self.text("retry.strategy")?)
+                .map_err(said("retry.strategy"))?,
+            base: self.span("retry.base")?,
+            cap: self.span("retry.cap")?,
+            schedule: spelling::schedule(self.list("retry.schedule"))
+                .map_err(said("retry.schedule"))?,
+            attempts_max: to_u32(self.in_range("retry.attempts_max", &(1..=1_000))?),
+            age_max: self.span("retry.age_max")?,
+            retry_on: spelling::retry_on(self.list("retry.retry_on"))
+                .map_err(said("retry.retry_on"))?,
+            retry_after: spelling::retry_after_mode(self.text("retry.retry_after")?)
+                .map_err(said("retry.retry_after"))?,
+            retry_after_max: self.span("retry.retry_after_max")?,
+        };
+        retry.policy().validate().map_err(|fault| self.policy_fault("retry", fault))?;
+        Ok(retry)
+    }
+
+    fn breaker(&self) -> Result<BreakerConfig, ConfigError> {
+        let failures = to_u32(self.in_range("breaker.failures", &(1..=1_000))?);
+        let defaults = BreakerConfig::default();
+        let breaker = BreakerConfig {
+            enabled: self.flag("breaker.enabled")?,
+            failures,
+            keys_min: defaults.keys_min.min(failures),
+            open_for: self.span("breaker.open_for")?,
+            open_for_max: self.span("breaker.open_for_max")?,
+            ..defaults
+        };
+        breaker.validate().map_err(|fault| self.policy_fault("breaker", fault))?;
+        Ok(breaker)
+    }
+
+    fn policy_fault(&self, section: &str, fault: PolicyError) -> ConfigError {
+        let field = policy_field(fault.field);
+        self.fault(&format!("{section}.{field}"), &fault.rule.replace("calls_max", "attempts_max"))
+    }
+
+    /// Settings that this build takes but does not act on yet are checked all the same.
+    fn later_work(&self) -> Result<(), ConfigError> {
+        self.span("suspend_after")?;
+        self.in_range("replay.rate_per_s", &(1..=10_000))?;
+        if self.optional("proxy.url").is_some() {
+            return Err(self.fault("proxy.url", "names a proxy, which is not in this build"));
+        }
+        if self.optional("database_direct_url").is_some() {
+            let rule = "is for PostgreSQL, which is not in this build: leave it out";
+            return Err(self.fault("database_direct_url", rule));
+        }
+        Ok(())
+    }
+}
+
+/// The name in settings of a field of a retry policy.
+pub(crate) fn policy_field(field: &str) -> &str {
+    match field {
+        "calls_max" => "attempts_max",
+        "backoff.delays" => "schedule",
+        other => other.strip_prefix("backoff.").unwrap_or(other),
+    }
+}
+
+fn to_u32(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,165 @@
+//! Tables of settings: what is read, what is refused and how it is said.
+//!
+//! Never: touch the process's own environment.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use domain::policy::{RetryOn, RetrySettings, Strategy};
+use resilience::BreakerConfig;
+
+use super::settings::{LogFormat, SigningKind};
+use super::*;
+
+#[derive(Default)]
+struct Fake {
+    file: Option<String>,
+    variables: BTreeMap<String, String>,
+}
+
+impl Source for Fake {
+    fn variables(&self) -> BTreeMap<String, String> {
+        self.variables.clone()
+    }
+
+    fn file(&self, _: &Path) -> io::Result<String> {
+        self.file.clone().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+fn from_file(text: &str) -> Result<Settings, ConfigError> {
+    load(&Fake { file: Some(text.to_owned()), ..Fake::default() }, None)
+}
+
+fn from_variables(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
+    let variables = pairs.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+    load(&Fake { file: None, variables: variables.collect() }, None)
+}
+
+#[test]
+fn the_documented_defaults_are_the_defaults() {
+    let settings = from_variables(&[]).unwrap();
+    assert_eq!(settings.retry, RetrySettings::default());
+    assert_eq!(settings.breaker, BreakerConfig::default());
+    let engine = engine::Settings::default();
+    assert_eq!(settings.attempt_deadline, engine.attempt_deadline);
+    assert_eq!(settings.connect_timeout, engine.connect_timeout);
+    assert_eq!((settings.window_start, settings.window_max), (4, 64));
+    assert_eq!(settings.lane_hold_max, engine.lane_hold_max);
+    assert_eq!(settings.payload_bytes_max, domain::limits::BODY_BYTES_MAX);
+    assert_eq!(settings.listen_address, "127.0.0.1:8071");
+    assert_eq!(settings.database, Path::new("./peyk-data/peyk.db"));
+    assert_eq!(settings.signing_default, SigningKind::Hmac);
+    assert_eq!(settings.log_format, LogFormat::Pretty);
+    assert!(settings.jwt_secret.is_none() && settings.main_key.is_none());
+}
+
+#[test]
+fn every_key_is_documented() {
+    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config.default.toml"));
+    for (key, _) in raw::KEYS {
+        let last = key.rsplit('.').next().unwrap();
+        let documented =
+            |line: &str| line.trim_start_matches("# ").starts_with(&format!("{last} ="));
+        assert!(text.lines().any(documented), "{key}");
+    }
+}
+
+#[test]
+fn the_environment_wins_over_the_file() {
+    let fake = Fake {
+        file: Some("data_dir = \"a\"\n[retry]\nattempts_max = 3\nbase = \"1s\"\n".to_owned()),
+        variables: [("PEYK_RETRY__ATTEMPTS_MAX", "7"), ("OTHER", "x"), ("PEYK", "x")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+    };
+    let settings = load(&fake, None).unwrap();
+    assert_eq!(settings.retry.attempts_max, 7);
+    assert_eq!(settings.retry.base, Duration::from_secs(1));
+    assert_eq!(settings.data_dir, Path::new("a"));
+}
+
+#[test]
+fn every_kind_can_come_from_the_environment() {
+    let settings = from_variables(&[
+        ("PEYK_ALLOWED_TARGETS", "127.0.0.0/8, ::1/128"),
+        ("PEYK_RETRY__STRATEGY", "schedule"),
+        ("PEYK_RETRY__SCHEDULE", "5s,5m,30m"),
+        ("PEYK_RETRY__RETRY_ON", "408,5xx"),
+        ("PEYK_BREAKER__ENABLED", "false"),
+        ("PEYK_BREAKER__FAILURES", "1"),
+        ("PEYK_JWT_SECRET", "a secret of some length"),
+        ("PEYK_DATABASE_URL", "sqlite:///var/peyk.db"),
+        ("PEYK_LOG__FORMAT", "json"),
+        ("PEYK_LOG__LEVEL", "info,engine=debug"),
+        ("PEYK_SIGNING__DEFAULT", "ed25519"),
+        ("PEYK_MAIN_KEY", ""),
+    ])
+    .unwrap();
+    assert!(settings.guard.permits(([127, 0, 0, 1], 80).into()));
+    assert_eq!(settings.retry.strategy, Strategy::Schedule);
+    assert_eq!(settings.retry.schedule.len(), 3);
+    assert_eq!(settings.retry.retry_on, RetryOn::Listed(vec![(408, 408), (500, 599)]));
+    assert!(!settings.breaker.enabled);
+    assert_eq!(settings.breaker.keys_min, 1);
+    assert_eq!(settings.database, Path::new("/var/peyk.db"));
+    assert_eq!(settings.log_format, LogFormat::Json);
+    assert!(settings.main_key.is_none());
+    assert!(!format!("{settings:?}").contains("some length"), "secrets are not shown");
+}
+
+#[test]
+fn what_is_wrong_is_named_in_one_line() {
+    let files = [
+        ("lisen_address = \"x\"", "`lisen_address` in peyk.toml is not a setting"),
+        ("[retry]\nbse = \"1s\"", "`retry.bse` in peyk.toml is not a setting"),
+        ("[rety]\nbase = \"1s\"", "`rety` in peyk.toml is not a setting"),
+        ("retry = 1", "`retry` in peyk.toml must be a section"),
+        ("data_dir = 1", "`data_dir` in peyk.toml must be a text"),
+        ("[retry]\nattempts_max = -1", "`retry.attempts_max` in peyk.toml must be a whole number"),
+        ("[retry]\nattempts_max = 0", "`retry.attempts_max` in peyk.toml must be from 1 to"),
+        ("[retry]\nbase = \"5\"", "`retry.base` in peyk.toml must be a whole number with a unit"),
+        ("[retry]\ncap = \"1s\"", "`retry.cap` in peyk.toml must not be below base"),
+        ("[retry]\nstrategy = \"schedule\"", "retry.schedule` in config.default.toml must not be"),
+        ("[retry]\nstrategy = \"x\"", "must be one of exponential, fixed"),
+        ("[retry]\nretry_on = \"2xx\"", "`retry.retry_on` in peyk.toml must be `transient`"),
+        ("[breaker]\nopen_for = \"1h\"", "must not be below open_for"),
+        ("[attempt]\ndeadline = \"1s\"", "`attempt.deadline` in peyk.toml must be from 5s to 30s"),
+        ("[attempt]\nconnect_timeout = \"11s\"", "must be above zero and not above"),
+        ("[window]\nstart = 65", "`window.start` in peyk.toml must be from 1 to 64"),
+        ("database_url = \"postgres://h/d\"", "not in this build"),
+        ("database_url = \"mysql://h/d\"", "must be sqlite://<path>"),
+        ("database_direct_url = \"postgres://h/d\"", "not in this build"),
+        ("jwt_secret = \"short\"", "`jwt_secret` in peyk.toml must have at least 16"),
+        ("allowed_targets = [\"127.0.0.1/8\"]", "`allowed_targets` in peyk.toml is wrong"),
+        ("listen_address = \"8071\"", "must be host:port"),
+        ("listen_address = \":8071\"", "must be host:port"),
+        ("[log]\nlevel = \"=,=\"", "`log.level` in peyk.toml must be error"),
+        ("[proxy]\nurl = \"http://p\"", "not in this build"),
+        ("data_dir = \"a\"\nb", "peyk.toml line 2"),
+    ];
+    for (text, expected) in files {
+        let said = from_file(text).unwrap_err().to_string();
+        assert!(said.contains(expected), "{text:?} says {said:?}");
+        assert!(!said.contains('\n'), "{said:?}");
+    }
+    let variables = [
+        ("PEYK_RETRY__BSE", "PEYK_RETRY__BSE is not a setting"),
+        ("PEYK_retry__base", "PEYK_retry__base is not a setting"),
+        ("PEYK_RETRY.BASE", "PEYK_RETRY.BASE is not a setting"),
+        ("PEYK_BREAKER__ENABLED", "PEYK_BREAKER__ENABLED must be true or false"),
+        ("PEYK_WINDOW__MAX", "PEYK_WINDOW__MAX must be a whole number"),
+    ];
+    for (name, expected) in variables {
+        let said = from_variables(&[(name, "maybe")]).unwrap_err().to_string();
+        assert!(said.contains(expected), "{said:?}");
+    }
+}
+
+#[test]
+fn a_file_that_was_named_must_be_there() {
+    let said = load(&Fake::default(), Some(Path::new("other.toml"))).unwrap_err().to_string();
+    assert!(said.starts_with("cannot read other.toml: "), "{said}");
+}

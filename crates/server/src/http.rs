@@ -1,0 +1,13 @@
+//! HTTP as the API speaks it: errors, tokens, bodies, queries, pages, connections.
+//!
+//! Never: know a resource; `api` does.
+
+pub(crate) mod auth;
+pub(crate) mod extract;
+pub(crate) mod fields;
+pub(crate) mod idempotency;
+pub(crate) mod limits;
+pub(crate) mod paging;
+pub(crate) mod problem;
+pub(crate) mod query;
+pub(crate) mod serve;

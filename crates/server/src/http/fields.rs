@@ -1,0 +1,272 @@
+//! A JSON object as a caller sent it, read field by field; every fault is gathered and named.
+//!
+//! In: a body. Out: values, or one 422 with all that is wrong. Unknown fields are ignored.
+//! Three ways of reading mirror the three writes: a create or PUT has no old value, so an absent field is its
+//! default; a PATCH has one, so an absent field keeps it. `null` clears what may be cleared.
+//! Never: coerce; a number is no text.
+
+use std::ops::RangeInclusive;
+
+use domain::error::Invalid;
+use domain::text;
+use serde_json::{Map, Value};
+
+use super::problem::{NOT_JSON, Problem};
+
+/// The fields of one object.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    map: Map<String, Value>,
+    outer: Vec<String>,
+    faults: Vec<Invalid>,
+}
+
+/// What is there under a name.
+enum Given {
+    Absent,
+    Null,
+    Value(Value),
+}
+
+impl Fields {
+    /// Reads a body, which must be an object.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Problem> {
+        match serde_json::from_slice(body) {
+            Ok(Value::Object(map)) => Ok(Self { map, outer: Vec::new(), faults: Vec::new() }),
+            Ok(_) => Err(Problem::field(&["body"], "must be a JSON object", Invalid::KIND)),
+            Err(fault) => Err(not_json(&fault)),
+        }
+    }
+
+    /// Whether the name stands in the object, be it with `null`.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.map.contains_key(name)
+    }
+
+    /// Gives all faults that were found, or nothing.
+    pub(crate) fn finish(self) -> Result<(), Problem> {
+        if self.faults.is_empty() { Ok(()) } else { Err(Problem::invalid(self.faults)) }
+    }
+
+    /// Keeps a fault for later, or gives the value.
+    pub(crate) fn check<T>(&mut self, result: Result<T, Invalid>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(mut fault) => {
+                for name in self.outer.iter().rev() {
+                    fault = fault.within(name);
+                }
+                self.faults.push(fault);
+                None
+            }
+        }
+    }
+
+    /// Keeps a fault of one field.
+    pub(crate) fn fail(&mut self, name: &str, rule: impl Into<String>) {
+        self.check::<()>(Err(Invalid::new(name, rule)));
+    }
+
+    /// A field that may be absent or `null`.
+    pub(crate) fn nullable<T>(
+        &mut self,
+        names: &[&'static str],
+        old: Option<T>,
+        read: impl FnOnce(&'static str, &Value) -> Result<T, Invalid>,
+    ) -> Option<T> {
+        match self.take(names) {
+            (_, Given::Absent) => old,
+            (_, Given::Null) => None,
+            (name, Given::Value(value)) => self.check(read(name, &value)),
+        }
+    }
+
+    /// A field that always has a value: the given one, else the old one, else the default.
+    pub(crate) fn firm<T>(
+        &mut self,
+        name: &'static str,
+        old: Option<T>,
+        default: Option<T>,
+        read: impl FnOnce(&'static str, &Value) -> Result<T, Invalid>,
+    ) -> Option<T> {
+        match (self.take(&[name]).1, old, default) {
+            (Given::Value(value), _, _) => self.check(read(name, &value)),
+            (Given::Absent, Some(old), _) => Some(old),
+            (Given::Absent | Given::Null, None, Some(default)) => Some(default),
+            (Given::Null, Some(_), _) => {
+                self.fail(name, "must not be null");
+                None
+            }
+            (Given::Absent | Given::Null, None, None) => {
+                self.fail(name, "is required");
+                None
+            }
+        }
+    }
+
+    /// An object within this one; `None` when absent or `null`.
+    pub(crate) fn object(&mut self, name: &'static str) -> Option<Self> {
+        let map = self.nullable(&[name], None, |name, value| match value {
+            Value::Object(map) => Ok(map.clone()),
+            _ => Err(Invalid::new(name, "must be an object")),
+        })?;
+        let outer = self.outer.iter().cloned().chain([name.to_owned()]).collect();
+        Some(Self { map, outer, faults: Vec::new() })
+    }
+
+    /// Takes over the faults of an object within this one.
+    pub(crate) fn absorb(&mut self, inner: Self) {
+        self.faults.extend(inner.faults);
+    }
+
+    fn take(&mut self, names: &[&'static str]) -> (&'static str, Given) {
+        for name in names {
+            match self.map.remove(*name) {
+                None => {}
+                Some(Value::Null) => return (name, Given::Null),
+                Some(value) => return (name, Given::Value(value)),
+            }
+        }
+        (names.first().copied().unwrap_or_default(), Given::Absent)
+    }
+}
+
+/// A body that is no JSON.
+pub(crate) fn not_json(fault: &serde_json::Error) -> Problem {
+    let rule = format!("is not valid JSON: {fault}");
+    Problem::field(&["body", &fault.line().to_string()], rule, NOT_JSON)
+}
+
+/// Reads a text.
+pub(crate) fn text(name: &str, value: &Value) -> Result<String, Invalid> {
+    value.as_str().map(str::to_owned).ok_or_else(|| Invalid::new(name, "must be a text"))
+}
+
+/// Reads a text and checks it.
+pub(crate) fn checked(
+    check: impl FnOnce(&str, &str) -> Result<(), Invalid>,
+) -> impl FnOnce(&'static str, &Value) -> Result<String, Invalid> {
+    move |name, value| {
+        let text = text(name, value)?;
+        check(name, &text).map(|()| text)
+    }
+}
+
+/// Reads a flag.
+pub(crate) fn flag(name: &str, value: &Value) -> Result<bool, Invalid> {
+    value.as_bool().ok_or_else(|| Invalid::new(name, "must be true or false"))
+}
+
+/// Reads a whole number in a range.
+pub(crate) fn whole<T: TryFrom<u64>>(
+    range: RangeInclusive<u64>,
+) -> impl FnOnce(&'static str, &Value) -> Result<T, Invalid> {
+    move |name, value| {
+        let number = value.as_u64().filter(|number| range.contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+            let rule = format!("must be a whole number from {} to {}", range.start(), range.end());
+            Invalid::new(name, rule)
+        })
+    }
+}
+
+/// Reads a list of texts.
+pub(crate) fn texts(name: &str, value: &Value) -> Result<Vec<String>, Invalid> {
+    let refuse = || Invalid::new(name, "must be a list of texts");
+    let entries = value.as_array().ok_or_else(refuse)?;
+    entries.iter().map(|entry| entry.as_str().map(str::to_owned).ok_or_else(refuse)).collect()
+}
+
+/// Reads an object of texts and gives it back as JSON.
+pub(crate) fn metadata(name: &'static str, value: &Value) -> Result<String, Invalid> {
+    let refuse = || Invalid::new(name, "must be an object of texts");
+    let map = value.as_object().ok_or_else(refuse)?;
+    if !map.values().all(Value::is_string) {
+        return Err(refuse());
+    }
+    let json = value.to_string();
+    text::metadata(name, &json).map(|()| json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(text: &str) -> Fields {
+        Fields::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn create_and_patch_differ_in_what_an_absent_field_means() {
+        let old = || Some("old".to_owned());
+        let new = || Some("new".to_owned());
+        for (json, created, patched) in [
+            (r#"{}"#, None, old()),
+            (r#"{"uid":null}"#, None, None),
+            (r#"{"uid":"new"}"#, new(), new()),
+        ] {
+            assert_eq!(fields(json).nullable(&["uid"], None, text), created, "{json}");
+            assert_eq!(fields(json).nullable(&["uid"], old(), text), patched, "{json}");
+        }
+        for (json, created, patched) in [
+            (r#"{}"#, Some(String::new()), old()),
+            (r#"{"description":null}"#, Some(String::new()), None),
+            (r#"{"description":"new"}"#, new(), new()),
+        ] {
+            let default = || Some(String::new());
+            assert_eq!(fields(json).firm("description", None, default(), text), created);
+            assert_eq!(fields(json).firm("description", old(), default(), text), patched);
+        }
+    }
+
+    #[test]
+    fn all_faults_are_gathered() {
+        let mut body = fields(r#"{"a":1,"b":70000,"c":[1],"d":{"e":"x"},"f":"yes"}"#);
+        assert_eq!(body.nullable(&["a"], None, text), None);
+        assert_eq!(body.nullable(&["b"], None, whole::<u16>(1..=65_535)), None);
+        assert_eq!(body.nullable(&["c"], None, texts), None);
+        let mut inner = body.object("d").unwrap();
+        assert_eq!(inner.firm("e", None, None, flag), None);
+        body.absorb(inner);
+        assert_eq!(body.firm("f", None, Some(true), flag), None);
+        assert_eq!(body.firm("g", None, None, text), None);
+        let said = format!("{:?}", body.finish().unwrap_err());
+        for place in ["\"a\"", "\"b\"", "\"c\"", "\"d\", \"e\"", "\"f\"", "\"g\""] {
+            assert!(said.contains(place), "{place} in {said}");
+        }
+    }
+
+    #[test]
+    fn aliases_are_tried_in_order() {
+        let mut body = fields(r#"{"rateLimit":5,"throttleRate":7}"#);
+        let rate = body.nullable(&["throttleRate", "rateLimit"], None, whole::<u16>(1..=65_535));
+        assert_eq!(rate, Some(7));
+        let mut body = fields(r#"{"rateLimit":5}"#);
+        let rate = body.nullable(&["throttleRate", "rateLimit"], None, whole::<u16>(1..=65_535));
+        assert_eq!(rate, Some(5));
+    }
+
+    #[test]
+    fn what_is_no_object_is_422() {
+        for body in
+            ["", "[]", "1", "{", "{}x", "{\"a\":1,}", "{\"a\":\"\u{0}\"}", "nul", "{\"a\":1e999}"]
+        {
+            assert_eq!(
+                Fields::parse(body.as_bytes()).unwrap_err().status().as_u16(),
+                422,
+                "{body}"
+            );
+        }
+        assert_eq!(Fields::parse(b"{\"a\":\"\xFF\"}").unwrap_err().status().as_u16(), 422);
+        let deep = "[".repeat(100_000);
+        assert_eq!(Fields::parse(deep.as_bytes()).unwrap_err().status().as_u16(), 422);
+    }
+
+    #[test]
+    fn metadata_is_an_object_of_texts() {
+        let read = |json: &str| metadata("metadata", &serde_json::from_str(json).unwrap());
+        assert_eq!(read(r#"{"a": "b"}"#).unwrap(), r#"{"a":"b"}"#);
+        assert!(read(r#"{"a":1}"#).is_err() && read("[]").is_err());
+        assert!(read(&format!(r#"{{"a":"{}"}}"#, "x".repeat(4_100))).is_err());
+    }
+}

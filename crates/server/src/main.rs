@@ -1,0 +1,20 @@
+//! The `peyk` binary: takes the arguments, gives back an exit status.
+//!
+//! Never: logic; `cli` chooses, `app` composes.
+
+mod api;
+mod app;
+mod cli;
+mod config;
+mod demo;
+mod http;
+mod spelling;
+mod state;
+mod telemetry;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> std::process::ExitCode {
+    cli::run(std::env::args_os())
+}

@@ -1,0 +1,145 @@
+//! Whatever a caller sends, the answer is a 4xx with a reason in JSON.
+//!
+//! Never: 500 for it.
+
+use std::io::{Read as _, Write as _};
+
+use serde_json::json;
+
+use crate::support::Server;
+
+/// Method, path, body, and the status of the answer.
+const WRONG: &[(&str, &str, &str, u16)] = &[
+    ("GET", "/api/v1/none", "", 404),
+    ("GET", "/none/", "", 404),
+    ("GET", "/docs", "", 404),
+    ("DELETE", "/api/v1/app", "", 405),
+    ("POST", "/api/v1/app/a", "{}", 405),
+    ("TRACE", "/api/v1/app", "", 405),
+    ("POST", "/api/v1/app", "", 422),
+    ("POST", "/api/v1/app", "{", 422),
+    ("POST", "/api/v1/app", "[]", 422),
+    ("POST", "/api/v1/app", r#"{"name":"x"} y"#, 422),
+    ("POST", "/api/v1/app", r#"{"name":"x","uid":"a"}"#, 409),
+    ("POST", "/api/v1/app", r#"{"name":"\u0000"}"#, 422),
+    ("GET", "/api/v1/app/%ff", "", 404),
+    ("GET", "/api/v1/app/%00", "", 404),
+    ("GET", "/api/v1/app/app_zzzzzzzzzzzzzzzzzzzzzzzzzzz", "", 404),
+    ("GET", "/api/v1/app/a/msg/msg_000000000000000000000000000", "", 404),
+    ("GET", "/api/v1/app/a/msg/%F0%9F%90%8E", "", 404),
+    ("GET", "/api/v1/app/a/endpoint/none", "", 404),
+    ("GET", "/api/v1/app/a/dead-letter/dl_x", "", 404),
+    ("GET", "/api/v1/app/a/dead-letter/dl_zzzzzzzzzzzzzzzzzzzzzzzzzzz", "", 404),
+    ("GET", "/api/v1/app/a/dead-letter?reason=none", "", 422),
+    ("GET", "/api/v1/app/a/dead-letter?iterator=x", "", 422),
+    ("GET", "/api/v1/app/a/msg?limit=251", "", 422),
+    ("GET", "/api/v1/app/a/msg?iterator=ep_000000000000000000000000000", "", 422),
+    ("GET", "/api/v1/app/a/msg?iterator=msg_zzzzzzzzzzzzzzzzzzzzzzzzzzz", "", 422),
+    ("GET", "/api/v1/app/a/msg?before=yesterday", "", 422),
+    ("GET", "/api/v1/app/a/msg?channel=%00", "", 422),
+    ("GET", "/api/v1/app/a/msg?event_types=a%00b", "", 422),
+    ("GET", "/api/v1/app/a/msg?with_content=maybe", "", 422),
+    ("GET", "/api/v1/app/a/attempt/endpoint/e?status=9", "", 422),
+    ("GET", "/api/v1/app?order=up", "", 422),
+    ("GET", "/api/v1/event-type?iterator=%00", "", 422),
+    ("GET", "/api/v1/event-type/a%20b", "", 404),
+    ("PUT", "/api/v1/event-type/a%20b", r#"{"description":""}"#, 422),
+    ("POST", "/api/v1/app/a/msg", r#"{"eventType":"t","payload":{"a":1e}}"#, 422),
+    ("POST", "/api/v1/app/none/msg", r#"{"eventType":"t","payload":{}}"#, 404),
+    ("POST", "/api/v1/app/a/endpoint", r#"{"url":"https://u:p@h.example"}"#, 422),
+    ("POST", "/api/v1/app/a/endpoint", r#"{"url":"https://h.example","uid":"e"}"#, 409),
+    ("POST", "/api/v1/app/a/endpoint", r#"{"url":"https://h.example","eventTypes":["no"]}"#, 422),
+    ("POST", "/api/v1/app/a/endpoint/e/breaker", r#"{"state":"ajar"}"#, 422),
+    (
+        "PATCH",
+        "/api/v1/app/a/endpoint/e",
+        r#"{"retryPolicy":{"base":"99999999999999999999h"}}"#,
+        422,
+    ),
+    ("PATCH", "/api/v1/app/a/endpoint/e/headers", r#"{"headers":{"webhook-id":"x"}}"#, 422),
+];
+
+#[tokio::test]
+async fn every_wrong_request_gets_a_reason() {
+    let server = Server::start().await;
+    server.app_with("a", "https://h.example", json!({})).await;
+    let deep = format!(r#"{{"eventType":"t","payload":{{"a":{}"#, "[".repeat(50_000));
+    let deep = ("POST", "/api/v1/app/a/msg", deep.as_str(), 422);
+    for &(method, path, body, status) in WRONG.iter().chain([&deep]) {
+        let answer = server.send(method, path, &[], body.to_owned()).await;
+        let shown = &body[..body.len().min(100)];
+        assert_eq!(answer.status, status, "{method} {path} {shown}: {}", answer.text());
+        assert_eq!(answer.headers["content-type"], "application/json", "{method} {path}");
+        let json = answer.json();
+        let detail = &json["detail"];
+        assert_eq!(status == 422, detail.is_array(), "{json}");
+        if status == 422 {
+            let fault = &detail[0];
+            assert!(
+                fault["loc"].is_array() && fault["msg"].is_string() && fault["type"].is_string()
+            );
+        } else {
+            assert!(json["code"].is_string() && detail.is_string(), "{json}");
+        }
+    }
+    assert_eq!(server.get("/health").await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_no_utf8_is_refused() {
+    let server = Server::start().await;
+    server.post("/app", &json!({"name": "a", "uid": "a"})).await.expect(201);
+    let bodies: [&[u8]; 2] = [
+        b"{\"eventType\":\"t\",\"payload\":{\"a\":\"\xFF\"}}",
+        b"{\"eventType\":\"\xFF\",\"payload\":{}}",
+    ];
+    for body in bodies {
+        assert_eq!(server.send("POST", "/api/v1/app/a/msg", &[], body).await.status, 422);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused_while_it_is_sent() {
+    let server = Server::start().await;
+    server.post("/app", &json!({"name": "a", "uid": "a"})).await.expect(201);
+    let message = |bytes: usize| json!({"eventType": "t", "payload": {"a": "x".repeat(bytes)}});
+    server.post("/app/a/msg", &message((1 << 20) - 8)).await.expect(202);
+    let refused = server.post("/app/a/msg", &message(1 << 20)).await;
+    assert_eq!(refused.headers["connection"], "close");
+    assert_eq!(refused.expect(413)["code"], "payload_too_large");
+
+    for _ in 0..5 {
+        let refused = server.post("/app/a/msg", &message(8 << 20)).await;
+        assert_eq!(refused.status, 413, "the reason is seen though all of it was sent");
+    }
+
+    let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
+    let head = format!(
+        "POST /api/v1/app/a/msg HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+         content-length: 8000000\r\n\r\n{{",
+        server.token
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
+}
+
+#[tokio::test]
+async fn browsers_of_any_origin_may_call() {
+    let server = Server::start().await;
+    let headers = [
+        ("origin", "https://x.example"),
+        ("access-control-request-method", "PATCH"),
+        ("access-control-request-headers", "authorization"),
+    ];
+    let preflight = server.send("OPTIONS", "/api/v1/app", &headers, "").await;
+    assert_eq!(preflight.headers["access-control-allow-headers"], "authorization");
+    assert_eq!(preflight.headers["access-control-max-age"], "600");
+    let simple = server.send("GET", "/api/v1/app", &headers[..1], "").await;
+    assert_eq!(
+        (simple.status, &simple.headers["access-control-allow-origin"]),
+        (200, &"*".parse().unwrap())
+    );
+}

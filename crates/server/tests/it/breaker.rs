@@ -1,0 +1,46 @@
+//! A breaker opens on failures, shows where it stands, and can be forced.
+//!
+//! Never: a send while it is open.
+
+use serde_json::json;
+
+use crate::support::{Receiver, Reply, Server, until};
+
+#[tokio::test]
+async fn it_opens_probes_and_closes() {
+    let server = Server::with(&[("PEYK_RETRY__ATTEMPTS_MAX", "100")]).await;
+    let receiver = Receiver::scripted(|_, _| Reply::status(500)).await;
+    let policy = json!({"breaker": {"failures": 2, "openFor": "100ms", "openForMax": "200ms"}});
+    server.app_with("a", &receiver.url("/"), policy).await;
+    for n in 0..4 {
+        server.message("a", json!({"n": n})).await;
+    }
+    let path = "/app/a/endpoint/e/breaker";
+    until("an open breaker", || async {
+        let breaker = server.get(path).await.expect(200);
+        (breaker["state"] == "open" && breaker["openUntil"].is_string()).then_some(())
+    })
+    .await;
+    receiver.script(|_, _| Reply::status(200));
+    until("a closed breaker", || async {
+        let breaker = server.get(path).await.expect(200);
+        (breaker["state"] == "closed" && breaker["waiting"] == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn it_can_be_forced() {
+    let (server, receiver) = (Server::start().await, Receiver::start().await);
+    server.app_with("a", &receiver.url("/"), json!({})).await;
+    let path = "/app/a/endpoint/e/breaker";
+    let forced = server.post(path, &json!({"state": "open"})).await.expect(200);
+    assert_eq!((&forced["state"], &forced["forced"]), (&json!("open"), &json!(true)));
+    assert!(forced["openUntil"].is_null(), "nobody knows");
+    server.message("a", json!({})).await;
+    let waiting = server.get(path).await.expect(200);
+    assert_eq!((&waiting["waiting"], receiver.hits().len()), (&json!(1), 0));
+    let auto = server.post(path, &json!({"state": "auto"})).await.expect(200);
+    assert_eq!((&auto["state"], &auto["forced"]), (&json!("closed"), &json!(false)));
+    receiver.wait_for(1).await;
+}

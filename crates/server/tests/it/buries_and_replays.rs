@@ -1,0 +1,102 @@
+//! What cannot be delivered becomes a dead letter, and goes out when it is replayed.
+//!
+//! Never: another webhook-id for the same message, or a second replay by a second click.
+
+use serde_json::json;
+
+use crate::support::{Receiver, Reply, Server, until};
+
+#[tokio::test]
+async fn a_dead_letter_is_replayed_once() {
+    let server = Server::start().await;
+    let receiver = Receiver::scripted(|_, _| Reply::status(500)).await;
+    server.app_with("a", &receiver.url("/"), json!({})).await;
+    let id = server.message("a", json!({"n": 1})).await;
+    let dead = server.wait_dead("a", 1).await.remove(0);
+    assert_eq!((&dead["reason"], &dead["attempts"]), (&json!("exhausted"), &json!(3)));
+    assert_eq!((&dead["msgId"], &dead["lastStatusCode"]), (&json!(id), &json!(500)));
+    assert_eq!(dead["idempotencyKey"], receiver.hits()[0].header("idempotency-key"));
+    let path = format!("/app/a/dead-letter/{}", dead["id"].as_str().unwrap());
+    let whole = server.get(&path).await.expect(200);
+    assert_eq!(whole["payload"], json!({"n": 1}));
+    assert_eq!(whole["attempts"].as_array().unwrap().len(), 3);
+    let org = server.get("/dead-letter?reason=exhausted").await.expect(200);
+    assert_eq!(org["data"], json!([dead]));
+    let others = server.get("/dead-letter?reason=rejected").await.expect(200);
+    assert_eq!(others["data"], json!([]));
+
+    receiver.script(|_, _| Reply::status(200));
+    let replayed = server.send("POST", &format!("/api/v1{path}/replay"), &[], "").await.expect(202);
+    assert_eq!(replayed["msgId"], json!(id));
+    let hits = receiver.wait_for(4).await;
+    assert_eq!(hits[3].header("webhook-id"), id);
+    assert_eq!(hits[3].header("webhook-attempt"), "4", "never restarts");
+    assert_eq!(hits[3].header("idempotency-key"), hits[0].header("idempotency-key"));
+    server.wait_attempts("a", &id, 4).await;
+    assert!(server.dead_letters("a").await.is_empty());
+    server.post(&format!("{path}/replay"), &json!({})).await.expect(409);
+    server.delete(&path).await.expect(409);
+    server.get(&path).await.expect(404);
+}
+
+#[tokio::test]
+async fn an_edited_payload_is_a_new_message() {
+    let server = Server::start().await;
+    let receiver = Receiver::scripted(|number, _| Reply::status([400, 200][number.min(1)])).await;
+    server.app_with("a", &receiver.url("/"), json!({})).await;
+    let id = server.message("a", json!({"n": 1})).await;
+    let dead = server.wait_dead("a", 1).await.remove(0);
+    assert_eq!(dead["reason"], "rejected");
+    let path = format!("/api/v1/app/a/dead-letter/{}/replay", dead["id"].as_str().unwrap());
+    let replayed = server.send("POST", &path, &[], "{\"payload\":{\"n\" :2}}").await.expect(202);
+    let edited = replayed["msgId"].as_str().unwrap();
+    assert_ne!(edited, id);
+    let hits = receiver.wait_for(2).await;
+    assert_eq!((&hits[1].body[..], hits[1].header("webhook-id")), (&b"{\"n\" :2}"[..], edited));
+    assert_ne!(hits[1].header("idempotency-key"), hits[0].header("idempotency-key"));
+    let read = server.get(&format!("/app/a/msg/{edited}")).await.expect(200);
+    assert_eq!(read["editedFrom"], json!(id));
+    assert!(server.dead_letters("a").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_dead_letter_can_be_deleted() {
+    let server = Server::start().await;
+    let receiver = Receiver::scripted(|_, _| Reply::status(404)).await;
+    server.app_with("a", &receiver.url("/"), json!({})).await;
+    server.message("a", json!({})).await;
+    let dead = server.wait_dead("a", 1).await.remove(0);
+    let path = format!("/app/a/dead-letter/{}", dead["id"].as_str().unwrap());
+    server.app_with("b", &receiver.url("/"), json!({})).await;
+    let foreign = path.replace("/a/", "/b/");
+    server.get(&foreign).await.expect(404);
+    server.delete(&foreign).await.expect(404);
+    server.delete(&path).await.expect(204);
+    assert!(server.dead_letters("a").await.is_empty());
+}
+
+#[tokio::test]
+async fn id_07_each_resend_is_one_send() {
+    let server = Server::start().await;
+    let receiver = Receiver::start().await;
+    server.app_with("a", &receiver.url("/"), json!({})).await;
+    let id = server.message("a", json!({})).await;
+    server.wait_attempts("a", &id, 1).await;
+    for count in 2..=3 {
+        let path = format!("/app/a/msg/{id}/endpoint/e/resend");
+        // The attempt may be readable a moment before its send counts as ended: 409 until then.
+        let accepted = until("a resend", || async {
+            let answer = server.post(&path, &json!({})).await;
+            (answer.status != 409).then_some(answer)
+        });
+        assert_eq!(accepted.await.expect(202), json!({}));
+        let attempts = server.wait_attempts("a", &id, count).await;
+        assert_eq!(attempts[count - 1]["triggerType"], 1);
+    }
+    server.delete(&format!("/app/a/msg/{id}/content")).await.expect(204);
+    let gone = server.post(&format!("/app/a/msg/{id}/endpoint/e/resend"), &json!({})).await;
+    assert_eq!(gone.expect(400)["code"], "missing_payload");
+    let read = server.get(&format!("/app/a/msg/{id}")).await.expect(200);
+    assert_eq!(read["payload"], json!({"expired": true}));
+    assert_eq!(receiver.hits().len(), 3);
+}

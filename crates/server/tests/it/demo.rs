@@ -1,0 +1,36 @@
+//! The demo begins to tell its story, on directories and ports of its own.
+//!
+//! Never: wait for its end.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::support::server::PEYK;
+
+#[test]
+fn the_demo_delivers_and_tries_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut demo = Command::new(PEYK)
+        .arg("demo")
+        .current_dir(dir.path())
+        .env_clear()
+        .env("TMPDIR", dir.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    let seen: Vec<_> = lines
+        .map(|line| line.unwrap())
+        .scan(false, |is_over, line| {
+            let go_on = !*is_over;
+            *is_over = line.contains("send 3: 200");
+            go_on.then_some(line)
+        })
+        .collect();
+    demo.kill().unwrap();
+    demo.wait().unwrap();
+    let seen = seen.join("\n");
+    for expected in ["Peyk listens on http://127.0.0.1:", "delivered", "failed, again in"] {
+        assert!(seen.contains(expected), "{seen}");
+    }
+}

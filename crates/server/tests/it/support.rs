@@ -1,0 +1,32 @@
+//! What the tests share.
+//!
+//! Never: a behaviour of its own.
+
+pub(crate) mod receiver;
+pub(crate) mod server;
+
+use std::time::Duration;
+
+pub(crate) use receiver::{Receiver, Reply};
+pub(crate) use server::Server;
+
+/// Nothing that works takes longer, on a machine that is busy with other things too.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks until there is an answer, and fails once patience is over.
+pub(crate) async fn until<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut ask: impl FnMut() -> F,
+) -> T {
+    let asking = async {
+        let mut ticks = tokio::time::interval(Duration::from_millis(10));
+        loop {
+            ticks.tick().await;
+            if let Some(found) = ask().await {
+                return found;
+            }
+        }
+    };
+    let found = tokio::time::timeout(PATIENCE, asking).await;
+    found.unwrap_or_else(|_| panic!("waited in vain: {what}"))
+}
