@@ -54,7 +54,7 @@ pub(crate) async fn run(options: Options) -> Result<bool> {
 }
 
 /// Prints whether a phase cleared the bars.
-pub(crate) fn bars(phase: &Phase) -> bool {
+fn bars(phase: &Phase) -> bool {
     let ack = Verdict::below("acknowledgement p99, ms", phase.acks.percentile_ms(99.0), ACK_P99_MS);
     let end = Verdict::below("end to end p50, ms", phase.ends.percentile_ms(50.0), END_P50_MS);
     println!("{ack}\n{end}");

@@ -3,6 +3,7 @@
 //!
 //! Never: guess. What cannot be read is an error or `None`, not zero.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -27,19 +28,22 @@ pub(crate) fn run_id() -> u64 {
 }
 
 /// Who used the CPU between two moments.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CpuMark {
     server_s: f64,
+    threads: BTreeMap<String, f64>,
     bench_s: f64,
     busy_s: f64,
     at_us: u64,
 }
 
 /// CPU used since a mark.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CpuUsed {
     /// By the server under test.
     pub(crate) server_s: f64,
+    /// By its threads, those of one name together.
+    pub(crate) threads: BTreeMap<String, f64>,
     /// By load and receiver.
     pub(crate) bench_s: f64,
     /// By everybody else on this machine, as a share of one core: above a few per cent the figures
@@ -51,15 +55,21 @@ impl CpuMark {
     /// Now, for the server with process id `pid`.
     pub(crate) fn now(pid: u32) -> Result<Self> {
         let bench_s = cpu_s(std::process::id())?;
-        Ok(Self { server_s: cpu_s(pid)?, bench_s, busy_s: busy_s()?, at_us: now_us() })
+        let threads = threads_s(pid)?;
+        Ok(Self { server_s: cpu_s(pid)?, threads, bench_s, busy_s: busy_s()?, at_us: now_us() })
     }
 
     /// What was used from `self` to `later`.
-    pub(crate) fn until(self, later: Self) -> CpuUsed {
+    pub(crate) fn until(&self, later: Self) -> CpuUsed {
         let (server_s, bench_s) = (later.server_s - self.server_s, later.bench_s - self.bench_s);
         let elapsed_s = (later.at_us - self.at_us).max(1) as f64 / 1e6;
         let others_s = (later.busy_s - self.busy_s - server_s - bench_s).max(0.0);
-        CpuUsed { server_s, bench_s, others_cores: others_s / elapsed_s }
+        let mut threads = later.threads;
+        for (name, used_s) in &mut threads {
+            *used_s -= self.threads.get(name).copied().unwrap_or(0.0);
+        }
+        threads.retain(|_, used_s| *used_s > 0.0);
+        CpuUsed { server_s, threads, bench_s, others_cores: others_s / elapsed_s }
     }
 }
 
@@ -96,6 +106,20 @@ pub(crate) fn cpu_s(pid: u32) -> Result<f64> {
     let path = format!("/proc/{pid}/stat");
     let text = std::fs::read_to_string(&path).while_(&format!("reading {path}"))?;
     ticks(&text).map(|ticks| ticks / TICKS_PER_S)
+}
+
+/// User and system seconds that the living threads of process `pid` have used, by thread name.
+fn threads_s(pid: u32) -> Result<BTreeMap<String, f64>> {
+    let path = format!("/proc/{pid}/task");
+    let mut by_name = BTreeMap::new();
+    for task in std::fs::read_dir(&path).while_(&format!("reading {path}"))? {
+        // A thread may end between the two reads; it counts no more.
+        let Ok(stat) = std::fs::read_to_string(task?.path().join("stat")) else { continue };
+        let name = stat.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')'));
+        let name = name.map_or("?", |(name, _)| name).to_owned();
+        *by_name.entry(name).or_insert(0.0) += ticks(&stat)? / TICKS_PER_S;
+    }
+    Ok(by_name)
 }
 
 /// Seconds that all cores together have been busy since the machine started, stolen time included.
@@ -186,5 +210,8 @@ mod tests {
         assert!(memory(pid).unwrap().peak_kib > 0);
         assert!(cpu_s(pid).unwrap() >= 0.0);
         assert!(busy_s().unwrap() > 0.0);
+        let mark = CpuMark::now(pid).unwrap();
+        assert!(!mark.threads.is_empty());
+        assert!(mark.until(CpuMark::now(pid).unwrap()).server_s >= 0.0);
     }
 }

@@ -130,6 +130,12 @@ fn print(pair: u32, side: &str, run: &Run) {
         run.refused,
         run.repeats,
     );
+    let split = run.cpu.threads.iter();
+    let split = split.map(|(name, used_s)| format!("{name} {:.1}", used_s * 1e6 / run.messages));
+    println!(
+        "pair {pair}  {side:<5}  of the server's us: {}",
+        split.collect::<Vec<_>>().join(", ")
+    );
 }
 
 async fn floor(options: &Options) -> Result<Run> {

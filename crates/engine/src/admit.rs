@@ -1,7 +1,8 @@
 //! Stage 2: whether a lane may start a send now.
 //!
-//! A gate is the memory of one endpoint: breaker, window, rate, the hold that `Retry-After` or 429 set, and the hold
-//! after a run of refusals. It asks nothing of the network and nothing of the store: its endpoint has one owner.
+//! A gate is the memory of one endpoint: breaker, window, rate, the hold that `Retry-After` or 429
+//! set, and the hold after a run of refusals. It asks nothing of the network and nothing of the
+//! store: its endpoint has one owner.
 //! Never: choose the delivery, send, or store; what must survive a restart is `kept`.
 
 use std::time::Duration;
@@ -14,9 +15,11 @@ use resilience::{
 };
 use store::ledger::LaneState;
 
+pub use decision::Decision;
 use hold::Hold;
 use refusals::Refusals;
 
+mod decision;
 mod hold;
 mod refusals;
 #[cfg(test)]
@@ -33,17 +36,6 @@ pub struct GateSettings {
     pub rate: Option<u32>,
     /// A hint holds the lane no longer than this.
     pub hold_max: Duration,
-}
-
-/// May a send start?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Yes.
-    Go,
-    /// Yes, one: it finds out whether the receiver is well again.
-    Probe,
-    /// No, not before then; `None`: not before something else happens.
-    Wait(Option<Timestamp>),
 }
 
 /// Given with a send, and back with its result.
@@ -268,7 +260,8 @@ impl Gate {
         settled
     }
 
-    /// Holds the lane of an ordered endpoint until its head is tried again; `None`: it has another head.
+    /// Holds the lane of an ordered endpoint until its head is tried again; `None`: it has another
+    /// head.
     pub const fn hold_head(&mut self, until: Option<Timestamp>) {
         self.hold.wait_for_head(until);
     }

@@ -1,8 +1,10 @@
 //! Stage 3: turns one admitted delivery into one attempt.
 //!
-//! In: endpoint, envelope and the number of this send. Out: an `Attempt`, which is a fact: what was sent, what came
-//! back, how long it took. A refused connection is an attempt like any other, so nothing here returns an error.
-//! Never: read or write the store, decide about retries, look at the breaker. `run` hands the attempt to `record`.
+//! In: endpoint, envelope and the number of this send. Out: an `Attempt`, which is a fact: what was
+//! sent, what came back, how long it took. A refused connection is an attempt like any other, so
+//! nothing here returns an error.
+//! Never: read or write the store, decide about retries, look at the breaker. `run` hands the
+//! attempt to `record`.
 
 use std::sync::Arc;
 use std::time::Duration;

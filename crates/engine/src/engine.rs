@@ -1,4 +1,4 @@
-//! The engine's door: a handle for the server, and what it is built from.
+//! The engine's door: a handle for the server.
 //!
 //! Never: hold lane state; the dispatcher in `run` does.
 
@@ -8,88 +8,18 @@ use std::time::Duration;
 
 use domain::application::AppSnapshot;
 use domain::ids::{AppKey, EndpointKey, MessageKey, PublicId};
-use resilience::{Chance, Clock, Forced, Timestamp};
+use resilience::Forced;
 use store::StoreError;
 use store::commits::{BatchStats, Commits, Fresh};
-use store::dead_letters::DeadLetters;
-use store::directory::{Directory, IdOrUid};
-use store::history::History;
-use store::inbox::{Accepted, Inbox};
-use store::ledger::Ledger;
-use store::queue::Queue;
+use store::directory::IdOrUid;
+use store::inbox::Accepted;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::events::Observer;
 use crate::ingest::{self, Post};
+use crate::parts::{BreakerView, Parts, Stores};
 use crate::roster::Roster;
 use crate::run::{self, Command};
-use crate::settings::Settings;
-use crate::transport::Transport;
-
-/// The store, role by role.
-#[derive(Clone)]
-#[expect(missing_docs, reason = "each field is the trait it names")]
-pub struct Stores {
-    pub inbox: Arc<dyn Inbox>,
-    pub queue: Arc<dyn Queue>,
-    pub ledger: Arc<dyn Ledger>,
-    pub directory: Arc<dyn Directory>,
-    pub dead_letters: Arc<dyn DeadLetters>,
-    pub history: Arc<dyn History>,
-}
-
-impl Stores {
-    /// All roles from one backend.
-    pub fn of<S>(store: &Arc<S>) -> Self
-    where
-        S: Inbox + Queue + Ledger + Directory + DeadLetters + History + 'static,
-    {
-        Self {
-            inbox: Arc::clone(store) as _,
-            queue: Arc::clone(store) as _,
-            ledger: Arc::clone(store) as _,
-            directory: Arc::clone(store) as _,
-            dead_letters: Arc::clone(store) as _,
-            history: Arc::clone(store) as _,
-        }
-    }
-}
-
-/// What the engine is built from.
-pub struct Parts {
-    /// Settings.
-    pub settings: Settings,
-    /// The store.
-    pub stores: Stores,
-    /// The way out.
-    pub transport: Arc<dyn Transport>,
-    /// The wall clock.
-    pub clock: Arc<dyn Clock>,
-    /// Jitter.
-    pub chance: Box<dyn Chance>,
-    /// Who watches.
-    pub observer: Arc<dyn Observer>,
-    /// Where ids in flight also stand, so that a delivery that kills the process is found; `None` for no such file.
-    pub inflight_path: Option<std::path::PathBuf>,
-}
-
-/// A breaker as the API shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BreakerView {
-    /// `closed`, `open` or `halfOpen`.
-    pub state: &'static str,
-    /// Since when.
-    pub since: Timestamp,
-    /// When it lets a probe through.
-    pub open_until: Option<Timestamp>,
-    /// Failures in a row.
-    pub consecutive_failures: u32,
-    /// Whether somebody forced it.
-    pub forced: Option<Forced>,
-    /// When this was true.
-    pub as_of: Timestamp,
-}
 
 /// A handle on the running engine.
 #[derive(Clone)]
@@ -129,7 +59,8 @@ impl Commits for Hub {
 }
 
 impl Engine {
-    /// Starts the engine on the current runtime. `attach` gives the store its `Commits` before anything is accepted.
+    /// Starts the engine on the current runtime. `attach` gives the store its `Commits` before
+    /// anything is accepted.
     pub async fn start(
         parts: Parts,
         attach: impl FnOnce(Arc<dyn Commits>),
@@ -167,7 +98,8 @@ impl Engine {
         self.roster.app(org, which).await
     }
 
-    /// How often the poll found due rows that their lane had missed: a fault in the rules of lanes, 0 in tests.
+    /// How often the poll found due rows that their lane had missed: a fault in the rules of lanes,
+    /// 0 in tests.
     pub fn lane_repairs(&self) -> u64 {
         self.repairs.load(Ordering::Relaxed)
     }
@@ -206,8 +138,8 @@ impl Engine {
 }
 
 impl Running {
-    /// Stops starting sends, lets those in flight end within `grace` (longer ones are dropped and stay pending),
-    /// commits their results, and ends.
+    /// Stops starting sends, lets those in flight end within `grace` (longer ones are dropped and
+    /// stay pending), commits their results, and ends.
     pub async fn drain(self, grace: Duration) {
         let _gone = self.commands.send(Command::Drain(grace));
         let _ended = self.dispatcher.await;

@@ -1,7 +1,7 @@
 //! Stage 1: accepts a message.
 //!
-//! In: what a caller posted. Out: what became of it, durable. Matches endpoints from the roster; when the store says
-//! that the copy was stale, matches again from fresh rows.
+//! In: what a caller posted. Out: what became of it, durable. Matches endpoints from the roster;
+//! when the store says that the copy was stale, matches again from fresh rows.
 //! Never: send, or answer before the commit.
 
 use std::sync::Arc;

@@ -1,9 +1,10 @@
 //! A lane: the due work of one endpoint, as ids in memory, and the rules that make it exact.
 //!
-//! A lane owns an id from hand-over or refill until the commit of its record is confirmed; ids released while a
-//! refill runs stay owned until its result is applied. It counts what is parked (on disk, due, not in memory): while
-//! anything is, nothing is handed over directly, so rows on disk are never passed over. It is empty only when a
-//! refill returned fewer rows than its limit and nothing was parked since that refill began.
+//! A lane owns an id from hand-over or refill until the commit of its record is confirmed; ids
+//! released while a refill runs stay owned until its result is applied. It counts what is parked
+//! (on disk, due, not in memory): while anything is, nothing is handed over directly, so rows on
+//! disk are never passed over. It is empty only when a refill returned fewer rows than its limit
+//! and nothing was parked since that refill began.
 //! Never: await, send, read the store, decide whether a send may start.
 
 use std::collections::{HashSet, VecDeque};
@@ -18,8 +19,8 @@ use store::queue::DueRows;
 #[cfg(test)]
 mod tests;
 
-/// Names a row of a lane: what goes, why, and when it is due. A retry that was moved and a replay are rows of their own,
-/// and so are two resends of one delivery.
+/// Names a row of a lane: what goes, why, and when it is due. A retry that was moved and a replay
+/// are rows of their own, and so are two resends of one delivery.
 pub type Id = (MessageKey, Trigger, Timestamp);
 
 /// The name of a row.
@@ -69,12 +70,15 @@ pub struct Book {
     manual: VecDeque<Item>,
     owned: HashSet<Id>,
     lingering: Vec<Id>,
-    /// Owned rows that were offered again: once released, the disk is asked whether there is a new one.
+    /// Owned rows that were offered again: once released, the disk is asked whether there is a new
+    /// one.
     echoes: Vec<Id>,
-    /// Messages that were delivered by hand while a refill ran: what it read of them is out of date.
+    /// Messages that were delivered by hand while a refill ran: what it read of them is out of
+    /// date.
     settled: Vec<MessageKey>,
     parked: u64,
-    /// How often a row on disk may have come before what waits here, and up to which of them that was looked at.
+    /// How often a row on disk may have come before what waits here, and up to which of them that
+    /// was looked at.
     doubts: (u64, u64),
     refill: Option<Refill>,
     next_due: Option<Timestamp>,
@@ -99,7 +103,8 @@ impl Book {
         self.owned.insert(item.id());
         match item.pending.trigger {
             Trigger::Scheduled => {
-                // In order of due time. What is read late goes where it belongs, which is nearly always the end.
+                // In order of due time. What is read late goes where it belongs, which is nearly
+                // always the end.
                 let place = |item: &Item| (item.pending.due_at, item.pending.message);
                 let own = place(&item);
                 let later = self.ready.iter().rev().take_while(|other| place(other) > own).count();
@@ -197,7 +202,8 @@ impl Book {
         }
     }
 
-    /// A message was delivered by hand: its scheduled row is gone from the disk, and is dropped if it waits here.
+    /// A message was delivered by hand: its scheduled row is gone from the disk, and is dropped if
+    /// it waits here.
     pub fn settle(&mut self, message: MessageKey) -> Option<Item> {
         if self.refill.is_some() {
             self.settled.push(message);
@@ -233,13 +239,14 @@ impl Book {
         self.owned.contains(&id)
     }
 
-    /// Owns a row that is about to be recorded without ever having waited here; `false` when it is owned already.
+    /// Owns a row that is about to be recorded without ever having waited here; `false` when it is
+    /// owned already.
     pub fn seize(&mut self, id: Id) -> bool {
         self.owned.insert(id)
     }
 
-    /// Takes the next scheduled row that passes: the first, or for a probe the one with the fewest sends, oldest among
-    /// equals.
+    /// Takes the next scheduled row that passes: the first, or for a probe the one with the fewest
+    /// sends, oldest among equals.
     pub fn take_if(&mut self, probe: bool, pass: impl Fn(&Item) -> bool) -> Option<Item> {
         let mut passing = self.ready.iter().enumerate().filter(|(_, item)| pass(item));
         let found = match probe {
@@ -250,7 +257,8 @@ impl Book {
         self.ready.remove(place)
     }
 
-    /// The next scheduled row: the head, or for a probe the one with the fewest sends, oldest among equals.
+    /// The next scheduled row: the head, or for a probe the one with the fewest sends, oldest among
+    /// equals.
     pub fn take(&mut self, probe: bool) -> Option<Item> {
         if probe { self.take_if(true, |_| true) } else { self.ready.pop_front() }
     }
@@ -294,7 +302,8 @@ impl Book {
         self.owned.len()
     }
 
-    /// Whether a row of this message is owned but does not wait: its send or its record is under way.
+    /// Whether a row of this message is owned but does not wait: its send or its record is under
+    /// way.
     pub fn is_out(&self, message: MessageKey) -> bool {
         let owned = self.owned.iter().filter(|(owned, ..)| *owned == message).count();
         let waiting = self.ready.iter().chain(&self.manual);

@@ -1,6 +1,7 @@
 //! The delivery engine: a message comes in, attempts go out, what follows is recorded.
 //!
-//! Stages never import each other; `run` alone knows their order. Stores and transport are traits here.
+//! Stages never import each other; `run` alone knows their order. Stores and transport are traits
+//! here.
 //! Never: name a concrete store, parse HTTP from callers, read the environment.
 
 pub mod admit;
@@ -9,11 +10,13 @@ pub mod engine;
 pub mod events;
 pub mod ingest;
 pub mod lanes;
+pub mod parts;
 pub mod record;
 pub mod roster;
 pub mod run;
 pub mod settings;
 pub mod transport;
 
-pub use engine::{BreakerView, Engine, Parts, Stores};
+pub use engine::{Engine, Running};
+pub use parts::{BreakerView, Parts, Stores};
 pub use settings::Settings;

@@ -9,7 +9,7 @@ use domain::delivery::Pending;
 use domain::endpoint::Disabled;
 use domain::verdict::Verdict;
 use domain::{dead_letter::DeadReason, delivery::CancelReason};
-use resilience::{Chance, Timestamp};
+use resilience::Chance;
 use store::ledger::{Follow, LaneState, Record};
 
 /// A judged attempt.
@@ -66,14 +66,6 @@ pub fn of_cancelled(pending: Pending, reason: CancelReason, chance: &mut dyn Cha
 
 fn unsent(pending: Pending, follow: Follow, chance: &mut dyn Chance) -> Record {
     Record { pending, attempt: None, random: random(chance), follow, lane: None, disable: None }
-}
-
-/// When the row of this record is due again, if it stays pending.
-pub const fn due_again(record: &Record) -> Option<Timestamp> {
-    match record.follow {
-        Follow::Retry { due_at, .. } => Some(due_at),
-        _ => None,
-    }
 }
 
 fn random(chance: &mut dyn Chance) -> [u8; 12] {

@@ -1,7 +1,7 @@
 //! The directory at hand: applications with their endpoints, cached until they change.
 //!
-//! A copy may be stale; what is accepted is checked against its version in the store, and `forget` is called by the
-//! writer before a change is answered.
+//! A copy may be stale; what is accepted is checked against its version in the store, and `forget`
+//! is called by the writer before a change is answered.
 //! Never: write, or hold more than its bound.
 
 use std::sync::Arc;

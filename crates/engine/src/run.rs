@@ -1,9 +1,11 @@
 //! The dispatcher: one task that owns every lane and knows the order of the stages.
 //!
-//! Everything that happens comes in as a `Command`, in one queue, so that what the writer said before an answer is seen
-//! before what follows from it. A turn: take what has come in, fire timers, let lanes start sends, hand results to the
-//! ledger. The only loop of a delivery goes through the store.
-//! Never: wait for the store or the network; that happens in tasks which report back by a `Command`.
+//! Everything that happens comes in as a `Command`, in one queue, so that what the writer said
+//! before an answer is seen before what follows from it. A turn: take what has come in, fire
+//! timers, let lanes start sends, hand results to the ledger. The only loop of a delivery goes
+//! through the store.
+//! Never: wait for the store or the network; that happens in tasks which report back by a
+//! `Command`.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,11 +24,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::deliver::Courier;
-use crate::engine::{BreakerView, Parts, Stores};
 use crate::events::Observer;
+use crate::parts::{BreakerView, Parts, Stores};
 use crate::settings::Settings;
 
-use finish::Entry;
+use entry::Entry;
 use flights::Flights;
 use lane::Lane;
 use own_fault::OwnFault;
@@ -35,6 +37,7 @@ pub use telemetry::BatchMetrics;
 use telemetry::Telemetry;
 
 mod control;
+mod entry;
 mod finish;
 mod flights;
 mod gap;
@@ -43,6 +46,7 @@ mod own_fault;
 mod refill;
 mod serve;
 mod start;
+mod step;
 mod suspects;
 mod sweep;
 mod telemetry;
@@ -106,7 +110,8 @@ pub enum Ended {
     PayloadGone,
     /// The payload could not be read, or the task was dropped: as if it had not begun.
     NotBegun,
-    /// The task broke off: a fault in this program, which would come again and again if it did not count.
+    /// The task broke off: a fault in this program, which would come again and again if it did not
+    /// count.
     Broken,
 }
 

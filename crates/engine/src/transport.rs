@@ -1,6 +1,7 @@
 //! The way out: one signed request to one address, one deadline over everything.
 //!
-//! Never: retry (but for one resend on a dead reused connection), follow redirects, or judge the answer.
+//! Never: retry (but for one resend on a dead reused connection), follow redirects, or judge the
+//! answer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -54,6 +55,7 @@ pub type Sending = Pin<Box<dyn Future<Output = Sent> + Send>>;
 
 /// Sends requests.
 pub trait Transport: Send + Sync {
-    /// Makes one attempt; a refused connection is a result like any other, so nothing here is an error.
+    /// Makes one attempt; a refused connection is a result like any other, so nothing here is an
+    /// error.
     fn send(&self, request: Outbound) -> Sending;
 }

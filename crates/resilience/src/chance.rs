@@ -1,6 +1,7 @@
 //! Randomness that is passed in, so that a run can be repeated from its seed.
 //!
-//! Never: a hidden global generator. Not for secrets: keys and tokens come from the system's own source.
+//! Never: a hidden global generator. Not for secrets: keys and tokens come from the system's own
+//! source.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The API: which path leads to which handler, and what all handlers share.
 //!
-//! One file per resource. Every query begins from the caller's organisation, and from the application in the path;
-//! what is not theirs is not there.
+//! One file per resource. Every query begins from the caller's organisation, and from the
+//! application in the path; what is not theirs is not there.
 //! Never: decide about deliveries, or hold state.
 
 mod applications;

@@ -1,7 +1,8 @@
-//! The composition root: puts the concrete store, transport and clock together, and takes them apart again.
+//! The composition root: puts the concrete store, transport and clock together, and takes them
+//! apart again.
 //!
-//! In: settings and an observer. Out: a running Peyk with an address, which ends in order: no new requests, answers
-//! given, sends ended or left pending, results committed, the file closed.
+//! In: settings and an observer. Out: a running Peyk with an address, which ends in order: no new
+//! requests, answers given, sends ended or left pending, results committed, the file closed.
 //! Never: decide; this is the only file that names concrete types.
 
 mod descriptors;

@@ -1,7 +1,7 @@
 //! The command line: which command, which exit status.
 //!
-//! 0 on success, 2 on bad usage or configuration, 1 otherwise. An error is one line on standard error that says what
-//! to do.
+//! 0 on success, 2 on bad usage or configuration, 1 otherwise. An error is one line on standard
+//! error that says what to do.
 //! Never: work of its own.
 
 use std::ffi::OsString;

@@ -1,6 +1,7 @@
 //! Settings: the defaults, then the file, then the environment; read, then checked.
 //!
-//! In: a [`Source`] and the name of a file. Out: [`Settings`], or one line that names the setting and the rule.
+//! In: a [`Source`] and the name of a file. Out: [`Settings`], or one line that names the setting
+//! and the rule.
 //! Never: act on a setting; nothing is opened or created here.
 
 pub(crate) mod raw;

@@ -1,6 +1,8 @@
-//! `peyk demo`: a server on a scratch directory, receivers that behave badly, and what Peyk makes of it, in lines.
+//! `peyk demo`: a server on a scratch directory, receivers that behave badly, and what Peyk makes
+//! of it, in lines.
 //!
-//! It goes by the API that everybody uses, so each step can be repeated by hand. Less than a minute, then a summary.
+//! It goes by the API that everybody uses, so each step can be repeated by hand. Less than a
+//! minute, then a summary.
 //! Never: touch anything outside its scratch directory and its own ports.
 
 mod client;

@@ -1,6 +1,7 @@
 //! How durations and retry rules are spelled, the same in settings and in the API.
 //!
-//! In: text. Out: values of the domain, or the rule that was broken, worded to follow the name of the field.
+//! In: text. Out: values of the domain, or the rule that was broken, worded to follow the name of
+//! the field.
 //! Never: know which field it is for.
 
 use std::time::Duration;

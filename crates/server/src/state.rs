@@ -1,4 +1,5 @@
-//! What handlers may reach: the engine, the clock, settings, tokens, bounds. Roles, no concrete types.
+//! What handlers may reach: the engine, the clock, settings, tokens, bounds. Roles, no concrete
+//! types.
 //!
 //! Never: a store, a transport or a clock by name; `app` knows those.
 

@@ -1,6 +1,7 @@
 //! What a store tells the engine about commits on this node.
 //!
-//! Called by the writer after a commit and before any answer, so that no answer is ahead of the lanes.
+//! Called by the writer after a commit and before any answer, so that no answer is ahead of the
+//! lanes.
 //! Never: block, or call back into the store.
 
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use domain::message::Envelope;
 pub struct Fresh {
     /// The row.
     pub pending: Pending,
-    /// The endpoint as the message was matched with it; `None` when the writer did not have it at hand.
+    /// The endpoint as the message was matched with it; `None` when the writer did not have it at
+    /// hand.
     pub endpoint: Option<Arc<Endpoint>>,
     /// What to send, when the writer had it at hand.
     pub envelope: Option<Arc<Envelope>>,
@@ -39,7 +41,8 @@ pub struct BatchStats {
 pub trait Commits: Send + Sync {
     /// Pending rows that were committed: new messages, replays, resends. In commit order.
     fn fresh(&self, rows: Vec<Fresh>);
-    /// An application or an endpoint of it changed or was deleted; `endpoint` names which, `None` for all of them.
+    /// An application or an endpoint of it changed or was deleted; `endpoint` names which, `None`
+    /// for all of them.
     fn directory_changed(&self, app: AppKey, endpoint: Option<EndpointKey>);
     /// A batch ended, well or not.
     fn batch(&self, stats: BatchStats);

@@ -58,7 +58,8 @@ pub trait DeadLetters: Send + Sync {
     ) -> Reply<'_, Option<DeadLetter>>;
     /// Puts one back, due now; handed to `Commits::fresh`.
     fn replay(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, Replayed>;
-    /// Accepts `edited` and closes the dead letter as superseded, in one transaction; `None` when it is not dead.
+    /// Accepts `edited` and closes the dead letter as superseded, in one transaction; `None` when
+    /// it is not dead.
     fn replay_edited(
         &self,
         message: MessageKey,

@@ -1,7 +1,7 @@
 //! The directory: applications, endpoints, event types.
 //!
-//! Every write goes through the same writer as everything else, raises the application's version, and tells
-//! `Commits::directory_changed` after the commit and before it answers.
+//! Every write goes through the same writer as everything else, raises the application's version,
+//! and tells `Commits::directory_changed` after the commit and before it answers.
 //! Never: validate; callers hand in valid specs.
 
 use std::sync::Arc;
@@ -58,7 +58,8 @@ pub trait Directory: Send + Sync {
     ) -> Reply<'static, Arc<Application>>;
     /// Replaces what the caller decided.
     fn update_app(&self, app: AppKey, spec: ApplicationSpec) -> Reply<'static, Arc<Application>>;
-    /// Deletes an application and its endpoints; frees their uids; pending deliveries are cancelled when next read.
+    /// Deletes an application and its endpoints; frees their uids; pending deliveries are cancelled
+    /// when next read.
     fn delete_app(&self, app: AppKey) -> Reply<'static, ()>;
     /// An application of the organisation with all its endpoints.
     fn app(&self, org: PublicId, which: IdOrUid) -> Reply<'_, Option<AppSnapshot>>;
@@ -82,7 +83,8 @@ pub trait Directory: Send + Sync {
     /// The public id of an endpoint, deleted ones included, for history.
     fn endpoint_id(&self, endpoint: EndpointKey) -> Reply<'_, Option<PublicId>>;
 
-    /// Creates an event type; `Conflict("event type")` when a live one has the name; an archived one comes back.
+    /// Creates an event type; `Conflict("event type")` when a live one has the name; an archived
+    /// one comes back.
     fn create_event_type(&self, org: PublicId, event_type: EventType) -> Reply<'static, EventType>;
     /// Replaces an event type; `Missing` when there is none.
     fn update_event_type(&self, org: PublicId, event_type: EventType) -> Reply<'static, EventType>;

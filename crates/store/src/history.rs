@@ -1,7 +1,7 @@
 //! Reads for the API and the portal: messages, attempts, where a delivery stands.
 //!
-//! Lists by application and by endpoint are filled in arrears; readers add what is not indexed yet, so that a caller
-//! sees every committed row.
+//! Lists by application and by endpoint are filled in arrears; readers add what is not indexed yet,
+//! so that a caller sees every committed row.
 //! Never: change anything but the `resend` row.
 
 use std::sync::Arc;
@@ -92,7 +92,8 @@ pub trait History: Send + Sync {
         app: AppKey,
         which: crate::directory::IdOrUid,
     ) -> Reply<'_, Option<Arc<Message>>>;
-    /// Messages of an application, newest first unless the page says otherwise. Payloads only when asked for.
+    /// Messages of an application, newest first unless the page says otherwise. Payloads only when
+    /// asked for.
     fn messages(
         &self,
         app: AppKey,

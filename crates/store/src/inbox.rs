@@ -1,6 +1,7 @@
 //! Accepting: a message, all its deliveries and its idempotency key, in one transaction.
 //!
-//! Never: answer before the commit, or match endpoints: the caller did that, at a version which is checked here.
+//! Never: answer before the commit, or match endpoints: the caller did that, at a version which is
+//! checked here.
 
 use std::sync::Arc;
 
@@ -59,8 +60,9 @@ pub enum Accepted {
 pub trait Inbox: Send + Sync {
     /// Commits the message and everything that belongs to it, or nothing.
     ///
-    /// Order of checks: idempotency key, application and version, event id. A key lives 12 h. Two equal keys in one
-    /// batch: the later one gets the first one's outcome. After the commit the rows are handed to `Commits::fresh`,
-    /// then this answers. Dropping the future does not undo anything.
+    /// Order of checks: idempotency key, application and version, event id. A key lives 12 h. Two
+    /// equal keys in one batch: the later one gets the first one's outcome. After the commit the
+    /// rows are handed to `Commits::fresh`, then this answers. Dropping the future does not undo
+    /// anything.
     fn accept(&self, message: NewMessage) -> Reply<'static, Accepted>;
 }

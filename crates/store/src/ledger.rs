@@ -1,6 +1,7 @@
 //! Recording: an attempt and what follows from it, in one transaction.
 //!
-//! Every change is conditional on the row it was decided for, so that repeating a record changes nothing.
+//! Every change is conditional on the row it was decided for, so that repeating a record changes
+//! nothing.
 //! Never: decide what follows.
 
 use domain::attempt::Attempt;
@@ -64,7 +65,8 @@ pub struct LaneState {
 pub struct Record {
     /// The row the send was made for, as it was read.
     pub pending: Pending,
-    /// The facts; `None` when nothing was sent (expired, endpoint deleted, payload gone, poisonous).
+    /// The facts; `None` when nothing was sent (expired, endpoint deleted, payload gone,
+    /// poisonous).
     pub attempt: Option<Attempt>,
     /// 12 random bytes of the attempt's public id.
     pub random: [u8; 12],
@@ -81,8 +83,8 @@ pub struct Record {
 pub enum Recorded {
     /// As asked.
     Applied,
-    /// The pending row was gone (cancelled, replayed, already recorded): the attempt is kept once, and a 2xx still
-    /// makes the delivery delivered; nothing else changed.
+    /// The pending row was gone (cancelled, replayed, already recorded): the attempt is kept once,
+    /// and a 2xx still makes the delivery delivered; nothing else changed.
     Late,
 }
 
@@ -99,8 +101,8 @@ pub struct Suspect {
 
 /// The arrow that closes the loop.
 pub trait Ledger: Send + Sync {
-    /// Records all of them in one transaction, at most 500; answers in the same order. On an error none is recorded
-    /// and the same call may be made again.
+    /// Records all of them in one transaction, at most 500; answers in the same order. On an error
+    /// none is recorded and the same call may be made again.
     fn record(&self, records: Vec<Record>) -> Reply<'static, Vec<Recorded>>;
 
     /// Writes lane states that no result carries (forced states, holds lifted).

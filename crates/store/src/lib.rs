@@ -1,7 +1,7 @@
 //! Where Peyk keeps things: small traits named for the arrow that uses them, and their backends.
 //!
-//! It stores verdicts, it does not reach them. Each backend's SQL lives only in its own folder; the suites in
-//! `conformance` say what every backend must do.
+//! It stores verdicts, it does not reach them. Each backend's SQL lives only in its own folder; the
+//! suites in `conformance` say what every backend must do.
 //! Never: HTTP, policy, signing.
 
 pub mod cipher;

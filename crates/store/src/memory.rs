@@ -1,7 +1,8 @@
 //! The reference model: every trait over plain maps behind one lock.
 //!
-//! It is the oracle that other backends are compared with, and the store of the simulation: commits can be made
-//! slow, fail, and be looked at as a restart would see them. Each call is applied whole or not at all.
+//! It is the oracle that other backends are compared with, and the store of the simulation: commits
+//! can be made slow, fail, and be looked at as a restart would see them. Each call is applied whole
+//! or not at all.
 //! Never: touch a disk, or be clever; where speed and clearness differ, clearness wins.
 
 mod dead_letters;
@@ -47,8 +48,8 @@ impl MemoryStore {
         self.shared.attach(commits);
     }
 
-    /// Each commit from now on waits so long, on tokio's clock, before it is applied; what is asked meanwhile goes
-    /// into the next one.
+    /// Each commit from now on waits so long, on tokio's clock, before it is applied; what is asked
+    /// meanwhile goes into the next one.
     pub fn commit_delay(&self, delay: Duration) {
         self.shared.delay(delay);
     }

@@ -23,7 +23,8 @@ pub struct DueRows {
 
 /// Reads of pending work.
 pub trait Queue: Send + Sync {
-    /// Each endpoint with pending rows and its earliest due time, in order of endpoint, at most `limit`, after `after`.
+    /// Each endpoint with pending rows and its earliest due time, in order of endpoint, at most
+    /// `limit`, after `after`.
     fn endpoints(
         &self,
         after: Option<EndpointKey>,

@@ -44,10 +44,13 @@ const BANS: [Ban; 7] = [
         call: &["tokio", "time", "sleep"],
         in_tests: true,
         instead: "pause tokio's clock (`start_paused = true`) or wait for a signal",
-        allowed: &[(
-            "crates/engine/src/transport/http1/tests",
-            "waits until the kernel has brought bytes to a real socket; nothing signals that",
-        )],
+        allowed: &[
+            (
+                "crates/engine/src/transport/http1/tests",
+                "waits until the kernel has brought bytes to a real socket; nothing signals that",
+            ),
+            ("crates/engine/tests/sim/", "its runtime's clock is paused for the whole binary"),
+        ],
     },
     Ban {
         call: &["std", "time", "SystemTime", "now"],

@@ -1,14 +1,15 @@
-//! The hold that `Retry-After` on 429 or 503, or 429 alone, puts on a lane, and the wait of an ordered lane's head.
+//! The hold that `Retry-After` on 429 or 503, or 429 alone, puts on a lane, and the wait of an
+//! ordered lane's head.
 //!
-//! When a hold ends one delivery is let through; its success lifts the hold. A success of a send begun before the hold
-//! lifts nothing. The head's wait is a due time: it ends by itself.
+//! When a hold ends one delivery is let through; its success lifts the hold. A success of a send
+//! begun before the hold lifts nothing. The head's wait is a due time: it ends by itself.
 //! Never: last longer than its bound, not even when the clock steps back.
 
 use std::time::Duration;
 
 use resilience::{Chance, RetryAfter, Timestamp};
 
-use super::Decision;
+use super::decision::Decision;
 
 const STEP: Duration = Duration::from_secs(1);
 const STEP_MAX: Duration = Duration::from_secs(60);
@@ -132,8 +133,8 @@ impl Hold {
     }
 }
 
-/// Whether a wait that began at `since` is over: at its end, or when the clock was set back by more than its length,
-/// so that no wait exceeds twice what it was meant to be.
+/// Whether a wait that began at `since` is over: at its end, or when the clock was set back by more
+/// than its length, so that no wait exceeds twice what it was meant to be.
 pub(super) fn is_over(until: Timestamp, since: Timestamp, now: Timestamp) -> bool {
     now >= until || now.plus(until.since(since)) < since
 }

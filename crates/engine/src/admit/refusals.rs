@@ -1,7 +1,8 @@
 //! A run of refusals to different messages holds the lane like an open breaker.
 //!
-//! A broken deploy or an expired credential must not dead-letter everything. A success ends the run; answers that say
-//! nothing about it (429, 5xx, network faults) leave it as it is. Once it holds, only the success of a probe ends it.
+//! A broken deploy or an expired credential must not dead-letter everything. A success ends the
+//! run; answers that say nothing about it (429, 5xx, network faults) leave it as it is. Once it
+//! holds, only the success of a probe ends it.
 //! Never: count the same message twice in a row.
 
 use std::time::Duration;
@@ -10,7 +11,7 @@ use domain::ids::MessageKey;
 use domain::limits::REJECTED_RUN_MAX;
 use resilience::Timestamp;
 
-use super::Decision;
+use super::decision::Decision;
 use super::hold::is_over;
 
 const HOLD: Duration = Duration::from_secs(30);
@@ -81,7 +82,8 @@ impl Refusals {
         Some(until)
     }
 
-    /// A success: the run is over, and so is the hold if its probe brought it. Says whether a hold was lifted.
+    /// A success: the run is over, and so is the hold if its probe brought it. Says whether a hold
+    /// was lifted.
     pub(super) fn succeed(&mut self, of_probe: bool) -> bool {
         (self.run, self.last) = (0, None);
         let lifted = of_probe && self.until.is_some();

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::lane::{Home, Lane};
 use super::{Command, Dispatcher};
-use crate::engine::BreakerView;
+use crate::parts::BreakerView;
 
 /// Failed commits after which draining gives up on results that cannot be stored.
 const DRAIN_FAILURES_MAX: u32 = 3;

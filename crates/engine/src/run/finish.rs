@@ -17,8 +17,9 @@ use domain::target::Host;
 use domain::verdict::{self, Case, Verdict};
 use resilience::{RetryAfter, RetryAfterMode, Timestamp};
 use store::StoreError;
-use store::ledger::{Follow, Record, Recorded};
+use store::ledger::{Follow, Recorded};
 
+use super::entry::Entry;
 use super::flights::Flight;
 use super::lane::Home;
 use super::{Command, Dispatcher, Ended};
@@ -29,32 +30,6 @@ use crate::record::{self, Judged};
 
 const AGAIN: Duration = Duration::from_millis(100);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
-
-/// A record on its way, and what is told once it is committed.
-pub struct Entry {
-    pub(super) record: Record,
-    pub(super) endpoint: Option<Arc<Endpoint>>,
-    pub(super) class: Option<Class>,
-    pub(super) settled: Settled,
-    /// When it is tried again.
-    pub(super) retry_at: Option<Timestamp>,
-    /// The head of an ordered lane, which is tried again in its place.
-    keeps_place: bool,
-}
-
-impl Entry {
-    /// A record of a row that was not sent.
-    pub(super) fn unsent(record: Record, endpoint: Option<Arc<Endpoint>>) -> Self {
-        Self {
-            record,
-            endpoint,
-            class: None,
-            settled: Settled::default(),
-            retry_at: None,
-            keeps_place: false,
-        }
-    }
-}
 
 /// A send that is over, as it is judged.
 struct Landed {
@@ -162,7 +137,8 @@ impl Dispatcher {
         known.gate.settle(pass, outcome, now, &mut *self.chance)
     }
 
-    /// The task of a send broke off. It counts as an attempt, or it would break off for ever; nobody else is blamed.
+    /// The task of a send broke off. It counts as an attempt, or it would break off for ever;
+    /// nobody else is blamed.
     fn judge_broken(&mut self, flight: Flight, now: Timestamp) {
         self.release_pass(&flight, now);
         let Flight { pending, endpoint, .. } = flight;
@@ -208,7 +184,8 @@ impl Dispatcher {
             keeps_place = false;
         }
         let state = known.changed_state();
-        // Of several sends that are told so together the first disables the endpoint, and its owner is told once.
+        // Of several sends that are told so together the first disables the endpoint, and its owner
+        // is told once.
         let disables = class == Class::Gone && !std::mem::replace(&mut known.gone, true);
         let judged = Judged { pending, attempt, class, verdict, keeps_place };
         let Some(mut record) = record::of_attempt(judged, state, &mut *self.chance) else { return };
@@ -217,7 +194,8 @@ impl Dispatcher {
         self.results_push(Entry { record, endpoint, class, settled, retry_at, keeps_place });
     }
 
-    /// The endpoint was deleted while the send was out: a 2xx still counts, anything else is a cancellation.
+    /// The endpoint was deleted while the send was out: a 2xx still counts, anything else is a
+    /// cancellation.
     fn judge_late(&mut self, pending: Pending, endpoint: Arc<Endpoint>, attempt: Attempt) {
         let class = classify(&attempt, &self.settings.retry.retry_on);
         self.telemetry.attempted(class, attempt.took);
@@ -243,7 +221,8 @@ impl Dispatcher {
         while !self.results.recording && !self.results.waiting.is_empty() {
             let count = self.results.waiting.len().min(OPERATION_ROWS_MAX);
             let entries: Vec<Entry> = self.results.waiting.drain(..count).collect();
-            // After a failure one batch at a time, so that an older state is never written over a newer one.
+            // After a failure one batch at a time, so that an older state is never written over a
+            // newer one.
             self.results.recording = self.results.failures > 0;
             let records = entries.iter().map(|entry| entry.record.clone()).collect();
             let answer = self.stores.ledger.record(records);
@@ -320,7 +299,8 @@ impl Dispatcher {
                 lane.book.note_due(*due_at);
             }
             (Follow::Retry { .. }, Recorded::Late) => {
-                // It may be an answer that was lost: then its row has moved, and only the disk knows where to.
+                // It may be an answer that was lost: then its row has moved, and only the disk
+                // knows where to.
                 lane.book.release(id);
                 lane.book.doubt();
             }
@@ -341,7 +321,8 @@ impl Dispatcher {
         self.tell(entry, done);
     }
 
-    /// What a committed record means for its lane: what was not written, and whether strict order has a gap.
+    /// What a committed record means for its lane: what was not written, and whether strict order
+    /// has a gap.
     fn look_back(&mut self, entry: &Entry, done: Recorded) {
         let endpoint = entry.record.pending.endpoint;
         let Some(lane) = self.lanes.get_mut(&endpoint) else { return };

@@ -1,7 +1,7 @@
 //! Sends in flight: a slot each, and the same ids in a file that outlives the process.
 //!
-//! The file is written before the sends of a turn start and never synced: it only has to survive a dead process, not a
-//! dead machine. Slots that became free are cleared with the next write.
+//! The file is written before the sends of a turn start and never synced: it only has to survive a
+//! dead process, not a dead machine. Slots that became free are cleared with the next write.
 //! Never: be the proof of anything; it only says which deliveries to be careful with.
 
 use std::fs::File;

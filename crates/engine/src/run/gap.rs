@@ -1,6 +1,8 @@
-//! Strict order: a dead delivery is a gap in a lane, and nothing is sent past it until it is replayed or deleted.
+//! Strict order: a dead delivery is a gap in a lane, and nothing is sent past it until it is
+//! replayed or deleted.
 //!
-//! The store knows the dead letters; a lane is asked of when its endpoint is read, and while it is blocked each second.
+//! The store knows the dead letters; a lane is asked of when its endpoint is read, and while it is
+//! blocked each second.
 //! Never: send past a gap that is not known to be closed.
 
 use domain::ids::{AppKey, EndpointKey, MessageKey};
@@ -8,54 +10,10 @@ use store::StoreError;
 use store::dead_letters::DeadFilter;
 use store::page::{Direction, PageOf};
 
-use super::lane::Home;
+use super::lane::{GapState, Home};
 use super::refill::READ_AGAIN;
 use super::{Command, Dispatcher};
-use crate::engine::Stores;
-
-/// What is known of a lane's dead letters, as far as its order is strict.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Gap {
-    state: State,
-    asking: bool,
-    /// Something died while the store was being asked.
-    outdated: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Unknown,
-    /// This one is dead, and others may be.
-    Open(MessageKey),
-    Closed,
-}
-
-impl Gap {
-    /// Whether nothing may be sent.
-    pub(super) fn blocks(self) -> bool {
-        self.state != State::Closed
-    }
-
-    /// A delivery died.
-    pub(super) const fn open(&mut self, dead: MessageKey) {
-        self.state = State::Open(dead);
-        self.outdated = self.asking;
-    }
-
-    /// The endpoint changed: nothing is known.
-    pub(super) const fn forget(&mut self) {
-        self.state = State::Unknown;
-        self.outdated = self.asking;
-    }
-
-    const fn dead(self) -> Option<MessageKey> {
-        match self.state {
-            State::Open(dead) => Some(dead),
-            State::Unknown | State::Closed => None,
-        }
-    }
-}
+use crate::parts::Stores;
 
 impl Dispatcher {
     /// A lane whose gap is not known asks; one that knows its gap is asked of each second.
@@ -90,8 +48,8 @@ impl Dispatcher {
             return self.ask_again_of_gap(endpoint);
         }
         match found {
-            Ok(Some(dead)) => lane.gap.state = State::Open(dead),
-            Ok(None) => lane.gap.state = State::Closed,
+            Ok(Some(dead)) => lane.gap.state = GapState::Open(dead),
+            Ok(None) => lane.gap.state = GapState::Closed,
             Err(error) => {
                 tracing::warn!(%error, "dead letters not read; trying again");
                 let again = self.clock.now().plus(READ_AGAIN);

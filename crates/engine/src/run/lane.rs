@@ -13,7 +13,6 @@ use domain::verdict;
 use resilience::{RetryPolicy, Timestamp};
 use store::ledger::LaneState;
 
-use super::gap::Gap;
 use crate::admit::{Gate, GateSettings};
 use crate::lanes::Book;
 use crate::settings::Settings;
@@ -59,6 +58,50 @@ pub(super) struct Lane {
     pub(super) timer: Option<Timestamp>,
     /// The repair poll found a due row here that no rule had announced, and asked for this refill.
     pub(super) doubted_at: Option<Timestamp>,
+}
+
+/// What is known of a lane's dead letters, as far as its order is strict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Gap {
+    pub(super) state: GapState,
+    pub(super) asking: bool,
+    /// Something died while the store was being asked.
+    pub(super) outdated: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum GapState {
+    #[default]
+    Unknown,
+    /// This one is dead, and others may be.
+    Open(MessageKey),
+    Closed,
+}
+
+impl Gap {
+    /// Whether nothing may be sent.
+    pub(super) fn blocks(self) -> bool {
+        self.state != GapState::Closed
+    }
+
+    /// A delivery died.
+    pub(super) const fn open(&mut self, dead: MessageKey) {
+        self.state = GapState::Open(dead);
+        self.outdated = self.asking;
+    }
+
+    /// The endpoint changed: nothing is known.
+    pub(super) const fn forget(&mut self) {
+        self.state = GapState::Unknown;
+        self.outdated = self.asking;
+    }
+
+    pub(super) const fn dead(self) -> Option<MessageKey> {
+        match self.state {
+            GapState::Open(dead) => Some(dead),
+            GapState::Unknown | GapState::Closed => None,
+        }
+    }
 }
 
 impl Lane {
@@ -129,7 +172,8 @@ impl Known {
         Self { policy: retry.policy(), retry_on: retry.retry_on, gate, kept, gone: false, endpoint }
     }
 
-    /// Takes a newer copy of the endpoint; an older one changes nothing. Says whether its order has become strict.
+    /// Takes a newer copy of the endpoint; an older one changes nothing. Says whether its order has
+    /// become strict.
     pub(super) fn renew(
         &mut self,
         endpoint: &Arc<Endpoint>,
@@ -173,8 +217,8 @@ impl Known {
         self.is_shut() || self.gate.is_held(now)
     }
 
-    /// Whether a row is past its age. The head of an ordered lane keeps its place when it is retried; its due time then
-    /// is the lane's.
+    /// Whether a row is past its age. The head of an ordered lane keeps its place when it is
+    /// retried; its due time then is the lane's.
     pub(super) fn is_expired(&self, row: &Pending, now: Timestamp) -> bool {
         let mut row = *row;
         if row.budget_used > 0

@@ -1,7 +1,9 @@
-//! Our own faults: when sending fails for a reason on this side, sending pauses and nobody else is blamed.
+//! Our own faults: when sending fails for a reason on this side, sending pauses and nobody else is
+//! blamed.
 //!
-//! An internal fault doubles a pause of the whole dispatcher, 100 ms to 5 s. When at least 90 % of the last 50 attempts,
-//! over at least 10 hosts, failed before connecting, it is us too: one try every 5 s until one connects.
+//! An internal fault doubles a pause of the whole dispatcher, 100 ms to 5 s. When at least 90 % of
+//! the last 50 attempts, over at least 10 hosts, failed before connecting, it is us too: one try
+//! every 5 s until one connects.
 //! Never: touch a delivery or a breaker.
 
 use std::collections::{HashSet, VecDeque};
@@ -64,7 +66,8 @@ impl OwnFault {
         self.last.push_back((self.hasher.hash_one(host), before_connection));
         self.cut_off = before_connection && (self.cut_off || self.all_unreachable());
         if !self.cut_off {
-            // Whatever was wrong here is over: even a refused connection took a descriptor and a resolver.
+            // Whatever was wrong here is over: even a refused connection took a descriptor and a
+            // resolver.
             self.pause = Duration::ZERO;
             self.until = None;
         }

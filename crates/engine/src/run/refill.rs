@@ -1,4 +1,5 @@
-//! Reads: rows that fall due, endpoints that changed, and the poll that repairs what the rules missed.
+//! Reads: rows that fall due, endpoints that changed, and the poll that repairs what the rules
+//! missed.
 //!
 //! Never: trust a read over what a lane owns.
 
@@ -45,7 +46,8 @@ impl Dispatcher {
         }
     }
 
-    /// At start: the lanes of deliveries that ended the process have the first turn, while nothing else is in flight.
+    /// At start: the lanes of deliveries that ended the process have the first turn, while nothing
+    /// else is in flight.
     pub(super) fn suspects_first(&mut self) {
         for endpoint in self.suspects.endpoints().collect::<Vec<_>>() {
             self.lanes.entry(endpoint).or_insert_with(Lane::new);

@@ -1,6 +1,7 @@
 //! Turns: each lane with work may start one send, then the next lane has its turn.
 //!
-//! A lane that may not start says what it waits for: a time, a result of its own, or room among all sends.
+//! A lane that may not start says what it waits for: a time, a result of its own, or room among all
+//! sends.
 //! Never: a second send for a lane before every other lane with work had its turn.
 
 use domain::ids::EndpointKey;
@@ -8,26 +9,14 @@ use resilience::Timestamp;
 
 use super::Dispatcher;
 use super::lane::Home;
-use super::start::TakeOff;
+use super::step::{Step, TakeOff};
 use crate::admit::Decision;
 
 /// Rows a held lane keeps in memory.
 const HELD_IDS_MAX: usize = 64;
-/// Lanes that wait for room and are asked again after each result. All of them are asked each second.
+/// Lanes that wait for room and are asked again after each result. All of them are asked each
+/// second.
 const FED_MAX: usize = 4;
-
-/// What a lane's turn came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// It did something and may want more.
-    Again,
-    /// Nothing to do, or nothing it may do before one of its own results comes in.
-    Rest,
-    /// Nothing before then.
-    Until(Timestamp),
-    /// Nothing before others leave room.
-    Starved,
-}
 
 impl Dispatcher {
     /// Lets lanes start sends until nothing more may start.
@@ -120,7 +109,8 @@ impl Dispatcher {
         let ordered = known.is_ordered();
         let blocked = known.is_strict() && lane.gap.blocks();
         if ordered && (lane.unrecorded > 0 || lane.book.is_in_doubt()) {
-            // The next send starts after the commit of the previous result, and when it is known which is next.
+            // The next send starts after the commit of the previous result, and when it is known
+            // which is next.
             return Step::Rest;
         }
         if known.is_shut() {

@@ -6,31 +6,20 @@
 use std::sync::Arc;
 
 use domain::dead_letter::DeadReason;
-use domain::endpoint::Endpoint;
-use domain::ids::{EndpointKey, MessageKey};
+use domain::ids::EndpointKey;
 use domain::limits::BODY_BYTES_MAX;
-use domain::message::Envelope;
 use resilience::Timestamp;
 use store::queue::Queue;
 use tokio::sync::mpsc;
 
 use super::flights::Flight;
 use super::lane::{Home, Known, Lane};
-use super::serve::Step;
+use super::step::{Step, TakeOff};
 use super::suspects::Care;
 use super::{Command, Dispatcher, Ended};
 use crate::admit::Pass;
 use crate::deliver::{Courier, Errand};
 use crate::lanes::Item;
-
-/// A send that takes off once the in-flight file is written.
-pub(super) struct TakeOff {
-    slot: usize,
-    message: MessageKey,
-    endpoint: Arc<Endpoint>,
-    envelope: Option<Arc<Envelope>>,
-    errand: Errand,
-}
 
 impl Dispatcher {
     pub(super) fn start(
@@ -56,7 +45,8 @@ impl Dispatcher {
         }
         let begun = self.known(endpoint).and_then(|known| known.gate.begin(now));
         let Some(pass) = begun else {
-            // The gate said yes in this very turn; should it ever change its mind, the lane is asked again.
+            // The gate said yes in this very turn; should it ever change its mind, the lane is
+            // asked again.
             self.put_back(item);
             return Step::Starved;
         };
@@ -138,7 +128,8 @@ impl Dispatcher {
         let flight =
             Flight { pending, endpoint: Arc::clone(&endpoint), pass, bytes, suspect, task: None };
         let Some(slot) = self.flights.begin(flight) else {
-            // `serve` asks for a free slot first, so this is never reached; nothing is lost if it is.
+            // `serve` asks for a free slot first, so this is never reached; nothing is lost if it
+            // is.
             if let Some(pass) = &pass {
                 self.with_gate(pending.endpoint, |known| known.gate.release(pass, now));
             }
@@ -170,7 +161,8 @@ impl Dispatcher {
         }
     }
 
-    /// Puts an owned row back at the head of its lane. Its payload is read again when its send starts.
+    /// Puts an owned row back at the head of its lane. Its payload is read again when its send
+    /// starts.
     pub(super) fn put_back(&mut self, item: Item) {
         self.uncache(&item);
         let pending = item.pending;

@@ -1,7 +1,8 @@
 //! Suspects: deliveries that were in flight when the process died.
 //!
-//! They are sent one at a time; one that was already alone in a crash is sent with nothing beside it. Three crashes
-//! while alone convict: the delivery is dead as poisonous. The first, unsuspected crash does not count.
+//! They are sent one at a time; one that was already alone in a crash is sent with nothing beside
+//! it. Three crashes while alone convict: the delivery is dead as poisonous. The first, unsuspected
+//! crash does not count.
 //! Never: hold back anything else for longer than a second because a suspect's receiver is slow.
 
 use std::collections::BTreeMap;
@@ -15,12 +16,14 @@ use store::history::DeliveryRow;
 use store::ledger::Suspect;
 
 use super::flights::Found;
-use crate::engine::Stores;
+use crate::parts::Stores;
 
 const CRASHES_MAX: u32 = 3;
-/// A suspect that has been out for so long without ending the process no longer holds the others back.
+/// A suspect that has been out for so long without ending the process no longer holds the others
+/// back.
 const ALONE_FOR: Duration = Duration::from_secs(1);
-/// One that should be sent with nothing beside it waits so long for the others to end, then goes all the same.
+/// One that should be sent with nothing beside it waits so long for the others to end, then goes
+/// all the same.
 const SILENCE_FOR: Duration = Duration::from_secs(5);
 
 type Key = (EndpointKey, MessageKey);
@@ -50,7 +53,8 @@ pub(super) struct Suspects {
 }
 
 impl Suspects {
-    /// Adds what was in flight to what is already suspected, and keeps the list before anything is sent.
+    /// Adds what was in flight to what is already suspected, and keeps the list before anything is
+    /// sent.
     pub(super) async fn recover(
         stores: &Stores,
         found: &[Found],
@@ -140,7 +144,8 @@ impl Suspects {
         self.out = self.out.filter(|(out, _)| *out != key);
     }
 
-    /// Whether the one that is out has been out for so long that it does not end the process; says so once.
+    /// Whether the one that is out has been out for so long that it does not end the process; says
+    /// so once.
     pub(super) fn outlived(&mut self, now: Timestamp) -> bool {
         let outlived = self.marked && !self.holds_back(now);
         if outlived {
@@ -149,7 +154,8 @@ impl Suspects {
         outlived
     }
 
-    /// Its record is committed: nothing is suspected any more. Says whether the kept list should be written again.
+    /// Its record is committed: nothing is suspected any more. Says whether the kept list should be
+    /// written again.
     pub(super) fn clear(&mut self, key: Key) -> bool {
         self.crashes.remove(&key).is_some() && self.crashes.is_empty()
     }

@@ -1,7 +1,7 @@
 //! Rows that are closed without a send: past their age, or of a deleted endpoint.
 //!
-//! The head of a lane is looked at in each turn; lanes that do not send are swept once a minute, in pieces of 500 rows,
-//! so that nothing waits for a receiver for ever.
+//! The head of a lane is looked at in each turn; lanes that do not send are swept once a minute, in
+//! pieces of 500 rows, so that nothing waits for a receiver for ever.
 //! Never: send, or close a row that somebody else owns.
 
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use resilience::Timestamp;
 use store::StoreError;
 use store::queue::DueRows;
 
-use super::finish::Entry;
+use super::entry::Entry;
 use super::lane::Home;
-use super::serve::Step;
+use super::step::Step;
 use super::{Command, Dispatcher};
 use crate::lanes::{Item, id_of};
 use crate::record;
@@ -67,8 +67,8 @@ impl Dispatcher {
         Step::Again
     }
 
-    /// Each second, for a lane that does not send: gives up rows in memory that are past their age, and once a minute
-    /// looks at those on disk.
+    /// Each second, for a lane that does not send: gives up rows in memory that are past their age,
+    /// and once a minute looks at those on disk.
     pub(super) fn sweep(&mut self, endpoint: EndpointKey, now: Timestamp) {
         while let Some(item) = self.take_expired(endpoint, now) {
             self.give_up(item, DeadReason::Expired);
@@ -95,7 +95,8 @@ impl Dispatcher {
         lane.book.take_if(false, |item| known.is_expired(&item.pending, now))
     }
 
-    /// Rows of a lane that does not send were read: those past their age that nobody owns are given up.
+    /// Rows of a lane that does not send were read: those past their age that nobody owns are given
+    /// up.
     pub(super) fn swept(
         &mut self,
         endpoint: EndpointKey,

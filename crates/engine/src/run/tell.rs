@@ -9,7 +9,7 @@ use resilience::Change;
 use store::ledger::{Follow, Recorded};
 
 use super::Dispatcher;
-use super::finish::Entry;
+use super::entry::Entry;
 use crate::admit::Settled;
 use crate::events::Event;
 

@@ -43,8 +43,8 @@ fn assemble(uri: Uri, headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
 
 /// What is kept of a request to write it again.
 ///
-/// Sending consumes the headers. It is rarely needed again, and cloning them costs an allocation for
-/// each name and value; so they are kept as text.
+/// Sending consumes the headers. It is rarely needed again, and cloning them costs an allocation
+/// for each name and value; so they are kept as text.
 pub(super) struct Spare {
     uri: Uri,
     /// `name:value\n`; neither part can hold what separates them.

@@ -1,4 +1,5 @@
-//! What goes wrong on this side: a clock that steps, reads that are late or fail, answers that are late or lost.
+//! What goes wrong on this side: a clock that steps, reads that are late or fail, answers that are
+//! late or lost.
 //!
 //! Never: change what the store holds.
 
@@ -97,7 +98,8 @@ impl Lag {
     }
 }
 
-/// A store whose reads may be out of date when they arrive, and whose records may be answered late or not at all.
+/// A store whose reads may be out of date when they arrive, and whose records may be answered late
+/// or not at all.
 pub struct Lagging {
     pub inner: Arc<MemoryStore>,
     pub lag: Arc<Lag>,

@@ -1,7 +1,8 @@
-//! Seeded simulation of the engine: a memory store that fails and crashes, receivers that misbehave, a clock that
-//! steps, and an oracle that knows what must hold.
+//! Seeded simulation of the engine: a memory store that fails and crashes, receivers that
+//! misbehave, a clock that steps, and an oracle that knows what must hold.
 //!
-//! `PEYK_SIM_SEED=<n> cargo test -p peyk-engine --test sim -- --nocapture` plays one seed again, step by step the same.
+//! `PEYK_SIM_SEED=<n> cargo test -p peyk-engine --test sim -- --nocapture` plays one seed again,
+//! step by step the same.
 //! Never: sleep in real time, or draw chance from anything but the seed.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first thing that is wrong with it")]

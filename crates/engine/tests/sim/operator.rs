@@ -1,4 +1,5 @@
-//! What people do meanwhile: switch endpoints off, replay, resend, force breakers; and what befalls the store.
+//! What people do meanwhile: switch endpoints off, replay, resend, force breakers; and what befalls
+//! the store.
 //!
 //! Never: more than one thing at a time.
 

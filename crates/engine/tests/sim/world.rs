@@ -1,4 +1,5 @@
-//! A world: a store that outlives the processes, and lives of the engine that end in a crash, a drain, or at rest.
+//! A world: a store that outlives the processes, and lives of the engine that end in a crash, a
+//! drain, or at rest.
 //!
 //! Never: let a life see anything of the one before but what is stored.
 

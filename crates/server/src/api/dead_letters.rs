@@ -1,7 +1,7 @@
 //! Dead letters: list, read, replay, delete; for an application and for the organisation.
 //!
-//! Replayed or deleted, a dead letter leaves the list; doing either twice is 409. An edited payload goes out as a new
-//! message to this endpoint alone, since receivers rightly drop an id they know.
+//! Replayed or deleted, a dead letter leaves the list; doing either twice is 409. An edited payload
+//! goes out as a new message to this endpoint alone, since receivers rightly drop an id they know.
 //! Never: touch an attempt.
 
 use std::sync::Arc;

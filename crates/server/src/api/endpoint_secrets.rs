@@ -1,6 +1,7 @@
 //! Signing secrets of an endpoint: read and rotate.
 //!
-//! A replaced secret signs on for its grace, so that receivers can change over; at most ten do at a time.
+//! A replaced secret signs on for its grace, so that receivers can change over; at most ten do at a
+//! time.
 //! Never: show the private half of a key pair.
 
 use std::sync::Arc;

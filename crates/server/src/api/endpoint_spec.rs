@@ -1,6 +1,7 @@
 //! Endpoints as callers describe them: read, checked, and merged with what there was.
 //!
-//! In: the fields of a body, and the old description for a PATCH. Out: a valid description, or all that is wrong.
+//! In: the fields of a body, and the old description for a PATCH. Out: a valid description, or all
+//! that is wrong.
 //! Never: reach the store; whether event types exist is asked by `endpoints`.
 
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! Endpoints: create, list, read, replace, patch, delete.
 //!
-//! Every write waits until the lanes have seen it, so that what is posted after the answer goes by the new rules.
+//! Every write waits until the lanes have seen it, so that what is posted after the answer goes by
+//! the new rules.
 //! Never: show or change a secret; `endpoint_secrets` does.
 
 use std::sync::Arc;

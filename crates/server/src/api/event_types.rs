@@ -1,7 +1,7 @@
 //! Event types: create, list, read, replace, patch, archive, delete.
 //!
-//! Creating one that is archived brings it back; one that is not is 409. An application's token sees only those
-//! without a feature flag, or with one that the token carries.
+//! Creating one that is archived brings it back; one that is not is 409. An application's token
+//! sees only those without a feature flag, or with one that the token carries.
 //! Never: decide who gets a message.
 
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! A message as posted, read in one pass.
 //!
-//! In: a body. Out: what the engine accepts, the payload as the very bytes that came. Good bodies are read once;
-//! one that is refused is read again, field by field, to say what is wrong with it.
-//! Never: turn the payload into values; key order, numbers, escapes, doubles and lone surrogates stay as they are.
+//! In: a body. Out: what the engine accepts, the payload as the very bytes that came. Good bodies
+//! are read once; one that is refused is read again, field by field, to say what is wrong with it.
+//! Never: turn the payload into values; key order, numbers, escapes, doubles and lone surrogates
+//! stay as they are.
 
 use bytes::Bytes;
 use domain::error::Invalid;
@@ -128,7 +129,8 @@ fn content_type(params: &Params) -> Result<ContentType, Invalid> {
     })
 }
 
-/// Reads a refused body field by field and names what is wrong, or repeats what the quick reader said.
+/// Reads a refused body field by field and names what is wrong, or repeats what the quick reader
+/// said.
 fn explain(body: &[u8], said: &str) -> Problem {
     let mut fields = match Fields::parse(body) {
         Ok(fields) => fields,

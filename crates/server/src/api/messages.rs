@@ -1,7 +1,7 @@
 //! Messages: post, list, read, delete the content.
 //!
-//! A post is answered once the message and all its deliveries are durable. What repeats an earlier post under the
-//! same idempotency key gets the answer of the first.
+//! A post is answered once the message and all its deliveries are durable. What repeats an earlier
+//! post under the same idempotency key gets the answer of the first.
 //! Never: write a payload anew; it is echoed as the bytes that came.
 
 use std::sync::Arc;
@@ -65,7 +65,8 @@ pub(super) async fn create(
     answer(accepted, &spec, payload, with_content)
 }
 
-/// Nobody waits longer than the bound. The message may be committed yet; a repeat under its key then finds it.
+/// Nobody waits longer than the bound. The message may be committed yet; a repeat under its key
+/// then finds it.
 async fn ingest(shared: &Shared, post: Post) -> Result<Accepted, Problem> {
     match tokio::time::timeout(REQUEST_WAIT_MAX, shared.engine.ingest(post)).await {
         Ok(accepted) => Ok(accepted?),

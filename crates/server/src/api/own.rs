@@ -1,4 +1,5 @@
-//! What is the caller's own: applications, endpoints and messages, found from the organisation down.
+//! What is the caller's own: applications, endpoints and messages, found from the organisation
+//! down.
 //!
 //! In: a caller and the texts of a path. Out: the thing, or 404.
 //! Never: find by a public id alone; another organisation's id leads nowhere.

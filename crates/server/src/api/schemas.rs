@@ -1,7 +1,7 @@
 //! JSON Schemas of event types: whether what was given can be one (draft 7).
 //!
-//! In: an object of schemas by version. Out: its JSON, or the keyword that is wrong. Keywords are checked for the
-//! kind of their values, which is what the meta-schema of draft 7 asks.
+//! In: an object of schemas by version. Out: its JSON, or the keyword that is wrong. Keywords are
+//! checked for the kind of their values, which is what the meta-schema of draft 7 asks.
 //! Never: apply a schema to a payload.
 
 use domain::error::Invalid;

@@ -1,6 +1,8 @@
-//! The secret that tokens are signed with: the one in the settings, else one of this data directory.
+//! The secret that tokens are signed with: the one in the settings, else one of this data
+//! directory.
 //!
-//! It is made at the first start, readable by its owner only. Two processes that start at once end up with the same.
+//! It is made at the first start, readable by its owner only. Two processes that start at once end
+//! up with the same.
 //! Never: print it, or replace one that is there.
 
 use std::io::{ErrorKind, Write as _};
@@ -50,7 +52,8 @@ fn checked(path: &Path, text: &str) -> Result<String, String> {
     ))
 }
 
-/// Writes a whole file under another name first, then gives it its name unless that is taken by now.
+/// Writes a whole file under another name first, then gives it its name unless that is taken by
+/// now.
 fn make(data_dir: &Path, path: &Path) -> std::io::Result<()> {
     let mut bytes = [0; 32];
     let mut name = [0; 8];

@@ -1,6 +1,7 @@
 //! Settings as written: which keys there are, and text, number, flag or list under each.
 //!
-//! In: TOML text and variables. Out: one value per key, and where it was written. Unknown keys are refused by name.
+//! In: TOML text and variables. Out: one value per key, and where it was written. Unknown keys are
+//! refused by name.
 //! Never: judge a value beyond its kind.
 
 use std::collections::BTreeMap;

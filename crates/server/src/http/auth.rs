@@ -1,7 +1,7 @@
 //! Tokens: who asks, and what they may reach.
 //!
-//! In: the `authorization` header. Out: a [`Caller`], or 401. HS256; `sub` is an `org_…`, or an `app_…` beside `org`.
-//! A token that was verified once is known by its hash until it expires.
+//! In: the `authorization` header. Out: a [`Caller`], or 401. HS256; `sub` is an `org_…`, or an
+//! `app_…` beside `org`. A token that was verified once is known by its hash until it expires.
 //! Never: log a token, or compare a secret byte by byte.
 
 use std::sync::Arc;

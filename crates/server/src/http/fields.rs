@@ -1,8 +1,9 @@
 //! A JSON object as a caller sent it, read field by field; every fault is gathered and named.
 //!
 //! In: a body. Out: values, or one 422 with all that is wrong. Unknown fields are ignored.
-//! Three ways of reading mirror the three writes: a create or PUT has no old value, so an absent field is its
-//! default; a PATCH has one, so an absent field keeps it. `null` clears what may be cleared.
+//! Three ways of reading mirror the three writes: a create or PUT has no old value, so an absent
+//! field is its default; a PATCH has one, so an absent field keeps it. `null` clears what may be
+//! cleared.
 //! Never: coerce; a number is no text.
 
 use std::ops::RangeInclusive;

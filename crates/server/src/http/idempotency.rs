@@ -1,8 +1,9 @@
 //! Idempotency keys: how a request is named, and answers to directory writes that are given again.
 //!
-//! Messages are remembered by the store, in the transaction that holds them. Writes to the directory are remembered
-//! here, in memory: an SDK that sends a create again after a lost answer gets the first one's, unless the server was
-//! restarted in between; then uids and names still stop a second one.
+//! Messages are remembered by the store, in the transaction that holds them. Writes to the
+//! directory are remembered here, in memory: an SDK that sends a create again after a lost answer
+//! gets the first one's, unless the server was restarted in between; then uids and names still stop
+//! a second one.
 //! Never: remember an answer that is an error.
 
 use std::convert::Infallible;
@@ -102,7 +103,8 @@ impl Answers {
         Self { slots: Cache::new(ANSWERS_MAX) }
     }
 
-    /// Does `work` unless it was done under this key; equal requests at the same time wait for the first.
+    /// Does `work` unless it was done under this key; equal requests at the same time wait for the
+    /// first.
     ///
     /// The work goes on when the caller hangs up, so that its answer is there when they ask again.
     pub(crate) async fn once(

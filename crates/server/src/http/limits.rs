@@ -1,8 +1,9 @@
 //! Bodies: read whole, up to a bound each and a bound in all, within a time.
 //!
-//! In: a body that is still arriving. Out: its bytes and a hold on the common bound, to be dropped with the answer.
-//! What is refused is answered at once, and the rest of it thrown away for a while: a connection that is closed on a
-//! client that still sends is reset, and the client never sees why.
+//! In: a body that is still arriving. Out: its bytes and a hold on the common bound, to be dropped
+//! with the answer. What is refused is answered at once, and the rest of it thrown away for a
+//! while: a connection that is closed on a client that still sends is reset, and the client never
+//! sees why.
 //! Never: keep more than is allowed.
 
 use std::sync::Arc;

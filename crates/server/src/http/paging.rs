@@ -1,7 +1,7 @@
 //! Pages of lists: what was asked for, and the frame around the rows.
 //!
-//! `iterator` is the last id of a page, `prevIterator` a minus sign and the first. One row more than asked is read,
-//! to know whether more follows.
+//! `iterator` is the last id of a page, `prevIterator` a minus sign and the first. One row more
+//! than asked is read, to know whether more follows.
 //! Never: an offset, or an iterator of another kind of thing.
 
 use domain::error::Invalid;
@@ -79,7 +79,8 @@ impl Paging {
         Ok(Self { limit, iterator, backwards, order })
     }
 
-    /// From the other end: the first rows against the order of the list. Has no effect once there is an iterator.
+    /// From the other end: the first rows against the order of the list. Has no effect once there
+    /// is an iterator.
     #[must_use]
     pub(crate) const fn with_far_end(mut self, far: bool) -> Self {
         if far && self.iterator.is_none() {
@@ -121,7 +122,8 @@ impl Paging {
         }
     }
 
-    /// Rows of a list that is at hand whole, in ascending order of place, as [`Paging::page`] would read them.
+    /// Rows of a list that is at hand whole, in ascending order of place, as [`Paging::page`] would
+    /// read them.
     pub(crate) fn cut<T, P: Ord>(
         page: &PageOf<P>,
         ascending: Vec<T>,

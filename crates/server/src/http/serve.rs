@@ -1,7 +1,8 @@
 //! Connections: accepted, bounded, served, and ended when the server stops.
 //!
-//! In: a listener and a router. Out: when it returns, every answer that was begun has been given or its time is up.
-//! Paths are served with and without a slash at their end; browsers of any origin may call.
+//! In: a listener and a router. Out: when it returns, every answer that was begun has been given or
+//! its time is up. Paths are served with and without a slash at their end; browsers of any origin
+//! may call.
 //! Never: know a route.
 
 use std::convert::Infallible;

@@ -31,7 +31,8 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Installs the recorder of this process. Comes before engine and store, so that theirs are counted too.
+    /// Installs the recorder of this process. Comes before engine and store, so that theirs are
+    /// counted too.
     pub(crate) fn install(routes: &[&'static str]) -> Result<Self, String> {
         let handle = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)

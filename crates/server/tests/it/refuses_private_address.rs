@@ -1,4 +1,5 @@
-//! An address that is not public is not dialled unless the operator named it, and URLs stay out of the logs.
+//! An address that is not public is not dialled unless the operator named it, and URLs stay out of
+//! the logs.
 //!
 //! Never: a request to it.
 

@@ -163,20 +163,24 @@ CREATE TABLE key_part (
     entries BLOB NOT NULL
 ) STRICT;
 
--- Lists, filled in arrears; `listed` says up to which key. What lies beyond it is read from the tables themselves.
+-- Lists, filled in arrears; `listed` says up to which key, and up to which key a window is being written. What lies
+-- beyond is read from the tables themselves. A row holds up to 100 keys in order, 8 bytes each.
 CREATE TABLE listed (
     name TEXT PRIMARY KEY,
-    up_to INTEGER NOT NULL
+    up_to INTEGER NOT NULL,
+    writing INTEGER NOT NULL
 ) WITHOUT ROWID, STRICT;
 CREATE TABLE message_by_app (
     owner INTEGER NOT NULL,
-    place INTEGER NOT NULL,
-    PRIMARY KEY (owner, place)
+    last INTEGER NOT NULL,
+    keys BLOB NOT NULL,
+    PRIMARY KEY (owner, last)
 ) WITHOUT ROWID, STRICT;
 CREATE TABLE attempt_by_endpoint (
     owner INTEGER NOT NULL,
-    place INTEGER NOT NULL,
-    PRIMARY KEY (owner, place)
+    last INTEGER NOT NULL,
+    keys BLOB NOT NULL,
+    PRIMARY KEY (owner, last)
 ) WITHOUT ROWID, STRICT;
 
 CREATE TABLE lane_state (

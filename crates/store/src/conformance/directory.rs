@@ -1,4 +1,5 @@
-//! What `Directory` promises of applications and event types; endpoints stand in `directory/endpoints.rs`.
+//! What `Directory` promises of applications and event types; endpoints stand in
+//! `directory/endpoints.rs`.
 //!
 //! Never: a case that another trait's suite has.
 

@@ -43,7 +43,8 @@ pub const CASES: &[Case] = cases![
 
 pub use attempts::CASES as ATTEMPTS;
 
-/// Walks a list of messages page by page, and back again from its end; both ways must find the same.
+/// Walks a list of messages page by page, and back again from its end; both ways must find the
+/// same.
 async fn walk(world: &World, app: AppKey, filter: &MessageFilter, limit: usize) -> Vec<MessageKey> {
     let mut ways = Vec::new();
     for direction in [Direction::Descending, Direction::Ascending] {

@@ -18,7 +18,7 @@ use domain::target::Target;
 use resilience::{Forced, RetryAfter, RetryAfterMode, Snapshot, Term, Timestamp};
 use webhook::Secret;
 
-use super::START;
+use super::backend::START;
 use crate::ledger::{Follow, LaneState};
 
 /// An application.
@@ -106,7 +106,8 @@ pub fn secret(number: u8) -> LiveSecret {
     LiveSecret { secret, expires_at: None }
 }
 
-/// Asserts that two endpoints are equal in every field; some of their types have no equality of their own.
+/// Asserts that two endpoints are equal in every field; some of their types have no equality of
+/// their own.
 pub fn assert_same_endpoint(a: &Endpoint, b: &Endpoint) {
     let secrets = |endpoint: &Endpoint| -> Vec<_> {
         let secrets = endpoint.secrets.iter();

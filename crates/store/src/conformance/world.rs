@@ -1,4 +1,5 @@
-//! What a case works with: the stores, the clock, what was told of commits, and the usual steps in one word.
+//! What a case works with: the stores, the clock, what was told of commits, and the usual steps in
+//! one word.
 //!
 //! Never: assert anything about a backend but that the usual steps succeed.
 
@@ -15,8 +16,8 @@ use domain::ids::{AppKey, AttemptKey, EndpointKey, MessageKey, PublicId};
 use domain::message::Message;
 use resilience::{ManualClock, Timestamp};
 
+use super::backend::{Backend, Stores};
 use super::samples;
-use super::{Backend, Stores};
 use crate::commits::{BatchStats, Commits, Fresh};
 use crate::directory::{IdOrUid, NewEndpoint};
 use crate::history::{AttemptFilter, AttemptRow};

@@ -1,6 +1,7 @@
 //! The directory, in the reference model.
 //!
-//! A deleted row stays under its key, so that history can name it; only live rows take part in uniqueness.
+//! A deleted row stays under its key, so that history can name it; only live rows take part in
+//! uniqueness.
 //! Never: validate, or forget to raise the version.
 
 use std::sync::Arc;

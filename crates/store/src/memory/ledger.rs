@@ -1,7 +1,8 @@
 //! Recording, in the reference model.
 //!
-//! A result counts when the row it was made for is still there, with the age and budget it was read with; else it
-//! is late. Attempts are told apart by the chance in their id, so a repeated record is known.
+//! A result counts when the row it was made for is still there, with the age and budget it was read
+//! with; else it is late. Attempts are told apart by the chance in their id, so a repeated record
+//! is known.
 //! Never: decide what follows.
 
 use domain::attempt::Attempt;
@@ -83,7 +84,8 @@ fn record_one(tx: &mut Tx<'_>, record: Record) -> Recorded {
     Recorded::Applied
 }
 
-/// Keeps an attempt once. A number taken by another send (a manual one beside a scheduled one) gives way to the next.
+/// Keeps an attempt once. A number taken by another send (a manual one beside a scheduled one)
+/// gives way to the next.
 fn keep(
     tx: &mut Tx<'_>,
     (message, endpoint): (MessageKey, EndpointKey),
@@ -106,7 +108,8 @@ fn keep(
     Some(key)
 }
 
-/// What follows for a delivery whose row was just taken out; answers with the next attempt's time and its rule.
+/// What follows for a delivery whose row was just taken out; answers with the next attempt's time
+/// and its rule.
 fn follow(tx: &mut Tx<'_>, row: Pending, follow: Follow) -> Option<(Timestamp, Term)> {
     match follow {
         Follow::Delivered => settle(tx.state, row.message, row.endpoint),

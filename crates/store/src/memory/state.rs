@@ -1,7 +1,7 @@
 //! The tables of the reference model and the questions more than one trait asks of them.
 //!
-//! A delivery has at most one scheduled pending row; beside it may stand rows for manual sends, and one closed row
-//! when it ended otherwise than delivered. Delivered is a successful attempt.
+//! A delivery has at most one scheduled pending row; beside it may stand rows for manual sends, and
+//! one closed row when it ended otherwise than delivered. Delivered is a successful attempt.
 //! Never: know who asks, or leave `rows_of` and `numbers` behind the tables they index.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,8 @@
 //! The writer of the reference model: what queued up while one commit ran is applied in the next.
 //!
-//! In come closures that check and then change the state; out go, in this order: the change, what `Commits` is told,
-//! the answers. The work runs in a task of its own, so a caller that goes away undoes nothing.
+//! In come closures that check and then change the state; out go, in this order: the change, what
+//! `Commits` is told, the answers. The work runs in a task of its own, so a caller that goes away
+//! undoes nothing.
 //! Never: answer before `Commits` was told, or apply half of an operation.
 
 use std::collections::VecDeque;

@@ -1,27 +1,31 @@
 //! Lists by application and by endpoint, filled in arrears.
 //!
-//! What was committed since the last time is sorted and written in small pieces, so that a list's
-//! leaf is touched once for many rows. `listed` moves only when a whole window is in; readers take
-//! the index up to there and the table itself beyond, so that they see every committed row exactly
-//! once.
+//! What was committed since the last time is sorted by owner and written in packed rows of many
+//! keys, a few rows in each batch, so that a message costs a list next to nothing. `listed` moves
+//! only when a whole window is in; readers take the list up to there and the table itself beyond,
+//! so that they see every committed row exactly once. A window cut off by a crash is written again
+//! with the very same rows.
 //! Never: a row in a list that is not committed, or a window larger than its bound.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
 
-use super::rows::{all, value};
+use super::fault::unreadable;
+use super::rows::{all, one, order, value};
 use crate::StoreError;
+use crate::page::Direction;
 
-/// Rows of one window.
-const WINDOW_ROWS_MAX: usize = 16_384;
+/// Keys of one window.
+const WINDOW_KEYS_MAX: usize = 16_384;
 /// A window begins at the latest so long after the last.
 const WINDOW_SPAN: Duration = Duration::from_secs(1);
+/// Keys of one row: as many as fit a quarter of a page.
+const ROW_KEYS: usize = 100;
 /// Rows written in one batch.
-const PIECE_ROWS: usize = 2_000;
-/// Rows of one statement.
-const STATEMENT_ROWS: usize = 50;
-/// Rows remembered; beyond it they are read back from the table.
+const PIECE_ROWS: usize = 500;
+/// Keys remembered; beyond it they are read back from the table.
 const REMEMBERED_MAX: usize = 262_144;
 
 /// The statements of one list.
@@ -36,14 +40,14 @@ pub(super) struct Kind {
 pub(super) const MESSAGES: Kind = Kind {
     name: "messages",
     table: "message_by_app",
-    load: "SELECT app, key FROM message WHERE key > ?1 ORDER BY key LIMIT ?2",
+    load: "SELECT app, key FROM message WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3",
 };
 
 /// Attempts by endpoint.
 pub(super) const ATTEMPTS: Kind = Kind {
     name: "attempts",
     table: "attempt_by_endpoint",
-    load: "SELECT endpoint, key FROM attempt WHERE key > ?1 ORDER BY key LIMIT ?2",
+    load: "SELECT endpoint, key FROM attempt WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3",
 };
 
 /// Up to which key a list is filled.
@@ -52,6 +56,47 @@ pub(super) fn listed(conn: &Connection, kind: &Kind) -> Result<i64, StoreError> 
     Ok(value(&mut statement.query([kind.name])?)?.unwrap_or(0))
 }
 
+/// Keys of an owner from `low` to `high`, in the order asked for, at most `limit`.
+pub(super) fn keys_of(
+    conn: &Connection,
+    kind: &Kind,
+    (owner, low, high): (i64, i64, i64),
+    direction: Direction,
+    limit: usize,
+) -> Result<Vec<i64>, StoreError> {
+    // A row reaches up to its last key: the first row that ends beyond the range may begin in it.
+    let sql = format!(
+        "SELECT keys FROM {table} WHERE owner = ?1 AND last >= ?2 AND last <= coalesce(
+             (SELECT min(last) FROM {table} WHERE owner = ?1 AND last >= ?3), {max})
+         ORDER BY last {order}",
+        table = kind.table,
+        max = i64::MAX,
+        order = order(direction),
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query([owner, low, high])?;
+    let mut keys = Vec::new();
+    while keys.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        let (packed, rest) = row.get_ref(0)?.as_blob().map_err(|_| unreadable())?.as_chunks::<8>();
+        if !rest.is_empty() {
+            return Err(unreadable());
+        }
+        let begin = keys.len();
+        let packed = packed.iter().map(|key| i64::from_be_bytes(*key));
+        keys.extend(packed.filter(|key| (low..=high).contains(key)));
+        if direction == Direction::Descending {
+            keys[begin..].reverse();
+        }
+    }
+    keys.truncate(limit);
+    Ok(keys)
+}
+
+/// A row of a list: whose, and a stretch of the window.
+type Stretch = (i64, Range<usize>);
+
 /// One list that is being filled.
 pub(super) struct Arrears {
     kind: Kind,
@@ -59,11 +104,12 @@ pub(super) struct Arrears {
     committed: Vec<(i64, i64)>,
     /// There are rows in the table that are neither listed nor remembered.
     behind: bool,
-    /// What is being written, sorted.
+    /// What is being written, sorted, and the rows it makes.
     window: Vec<(i64, i64)>,
+    rows: Vec<Stretch>,
     /// The largest key of the window.
     up_to: i64,
-    /// Rows of the window that are committed to the list, and with those of the running batch.
+    /// Rows that are committed to the list, and with those of the running batch.
     done: usize,
     staged: usize,
     last: Instant,
@@ -77,6 +123,7 @@ impl Arrears {
             committed: Vec::new(),
             behind: true,
             window: Vec::new(),
+            rows: Vec::new(),
             up_to: 0,
             done: 0,
             staged: 0,
@@ -85,7 +132,7 @@ impl Arrears {
     }
 
     pub(super) fn is_due(&self, now: Instant) -> bool {
-        if !self.window.is_empty() || self.behind || self.committed.len() >= WINDOW_ROWS_MAX {
+        if !self.window.is_empty() || self.behind || self.committed.len() >= WINDOW_KEYS_MAX {
             return true;
         }
         !self.committed.is_empty() && now.duration_since(self.last) >= WINDOW_SPAN
@@ -97,55 +144,88 @@ impl Arrears {
             self.begin(conn)?;
             self.last = now;
         }
-        let end = self.window.len().min(self.done + PIECE_ROWS);
+        let end = self.rows.len().min(self.done + PIECE_ROWS);
         if end == self.done {
             return Ok(0);
         }
-        let (many, few) = self.window[self.done..end].as_chunks::<STATEMENT_ROWS>();
-        many.iter().try_for_each(|rows| self.insert(conn, rows))?;
-        few.iter().try_for_each(|row| self.insert(conn, std::slice::from_ref(row)))?;
-        if end == self.window.len() {
-            let sql = "INSERT INTO listed (name, up_to) VALUES (?1, ?2)
-                       ON CONFLICT (name) DO UPDATE SET up_to = excluded.up_to";
-            conn.prepare_cached(sql)?.execute(params![self.kind.name, self.up_to])?;
+        if self.done == 0 && end < self.rows.len() {
+            self.note(
+                conn,
+                "INSERT INTO listed (name, up_to, writing) VALUES (?1, 0, ?2)
+                 ON CONFLICT (name) DO UPDATE SET writing = excluded.writing",
+            )?;
+        }
+        let sql = format!("INSERT OR REPLACE INTO {} VALUES (?1, ?2, ?3)", self.kind.table);
+        let mut insert = conn.prepare_cached(&sql)?;
+        let mut keys = Vec::new();
+        for (owner, stretch) in &self.rows[self.done..end] {
+            let window = &self.window[stretch.clone()];
+            keys.clear();
+            window.iter().for_each(|(_, key)| keys.extend_from_slice(&key.to_be_bytes()));
+            insert.execute(params![owner, window.last().map(|(_, key)| key), keys])?;
+        }
+        if end == self.rows.len() {
+            self.note(
+                conn,
+                "INSERT INTO listed (name, up_to, writing) VALUES (?1, ?2, ?2)
+                 ON CONFLICT (name) DO UPDATE SET up_to = excluded.up_to, writing = excluded.up_to",
+            )?;
         }
         self.staged = end;
         Ok(end - self.done)
     }
 
-    /// Many rows in one statement cost a third of what they cost alone.
-    fn insert(&self, conn: &Connection, rows: &[(i64, i64)]) -> Result<(), StoreError> {
-        let values = vec!["(?, ?)"; rows.len()].join(", ");
-        let sql =
-            format!("INSERT OR IGNORE INTO {} (owner, place) VALUES {values}", self.kind.table);
-        let values = rows.iter().flat_map(|(owner, key)| [*owner, *key]);
-        conn.prepare_cached(&sql)?.execute(rusqlite::params_from_iter(values))?;
+    fn note(&self, conn: &Connection, sql: &str) -> Result<(), StoreError> {
+        conn.prepare_cached(sql)?.execute(params![self.kind.name, self.up_to])?;
         Ok(())
     }
 
     fn begin(&mut self, conn: &Connection) -> Result<(), StoreError> {
         if self.behind {
-            let from = listed(conn, &self.kind)?;
-            let limit = i64::try_from(WINDOW_ROWS_MAX).unwrap_or(i64::MAX);
-            let mut load = conn.prepare_cached(self.kind.load)?;
-            self.window =
-                all(&mut load.query(params![from, limit])?, |row| Ok((row.get(0)?, row.get(1)?)))?;
-            self.behind = self.window.len() == WINDOW_ROWS_MAX;
+            self.load(conn)?;
         } else {
-            let rest = self.committed.split_off(self.committed.len().min(WINDOW_ROWS_MAX));
+            let rest = self.committed.split_off(self.committed.len().min(WINDOW_KEYS_MAX));
             self.window = std::mem::replace(&mut self.committed, rest);
         }
         self.up_to = self.window.last().map_or(0, |(_, key)| *key);
         self.window.sort_unstable();
+        self.rows.clear();
+        let mut begin = 0;
+        for of_owner in self.window.chunk_by(|a, b| a.0 == b.0) {
+            for row in of_owner.chunks(ROW_KEYS) {
+                self.rows.push((row[0].0, begin..begin + row.len()));
+                begin += row.len();
+            }
+        }
         (self.done, self.staged) = (0, 0);
+        Ok(())
+    }
+
+    /// Reads the next window from the table: first, exactly, one that was begun and cut off.
+    fn load(&mut self, conn: &Connection) -> Result<(), StoreError> {
+        let mut statement =
+            conn.prepare_cached("SELECT up_to, writing FROM listed WHERE name = ?1")?;
+        let (up_to, writing) = one(&mut statement.query([self.kind.name])?, |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        })?
+        .unwrap_or_default();
+        let cut_off = writing > up_to;
+        let end = if cut_off { writing } else { i64::MAX };
+        let limit = i64::try_from(WINDOW_KEYS_MAX).unwrap_or(i64::MAX);
+        let mut load = conn.prepare_cached(self.kind.load)?;
+        self.window = all(&mut load.query(params![up_to, end, limit])?, |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+        self.behind = cut_off || self.window.len() == WINDOW_KEYS_MAX;
         Ok(())
     }
 
     /// The batch was committed, and these rows with it.
     pub(super) fn confirm(&mut self, rows: &mut Vec<(i64, i64)>) {
         self.done = self.staged;
-        if self.done == self.window.len() {
+        if self.done == self.rows.len() {
             self.window.clear();
+            self.rows.clear();
             (self.done, self.staged) = (0, 0);
         }
         if self.behind {

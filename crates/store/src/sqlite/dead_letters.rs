@@ -12,9 +12,9 @@ use super::codes::{Code as _, closed};
 use super::deliveries::sends;
 use super::queue::bound;
 use super::rows::{
-    bytes_at, code_at, id_at, maybe_code, message_key, narrow_at, one, time_at, value,
+    bytes_at, code_at, id_at, maybe_code, message_key, narrow_at, one, order, time_at, value,
 };
-use super::scan::{PIECE_ROWS, Span, order, piece, walk};
+use super::scan::{PIECE_ROWS, Span, piece, walk};
 use super::tx::Tx;
 use crate::dead_letters::{DeadFilter, DeadLetters, Replayed};
 use crate::inbox::{Accepted, NewMessage};

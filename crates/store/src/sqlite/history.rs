@@ -11,17 +11,17 @@ use domain::message::Message;
 use rusqlite::{Connection, Row, params};
 
 use super::SqliteStore;
-use super::arrears::{ATTEMPTS, MESSAGES};
+use super::arrears::{ATTEMPTS, MESSAGES, keys_of};
 use super::deliveries::{deliveries, scheduled, sends};
 use super::inbox::read_message;
 use super::queue::bound;
-use super::rows::{ATTEMPT, MESSAGE, MESSAGE_LEAN, attempt, message, one, value};
-use super::scan::{PIECE_ROWS, Part, Span, order, piece, walk, wanted};
+use super::rows::{ATTEMPT, MESSAGE, MESSAGE_LEAN, all, attempt, message, one, order, value};
+use super::scan::{PIECE_ROWS, Part, Span, each, walk, wanted};
 use super::tx::Tx;
 use crate::commits::Fresh;
 use crate::directory::IdOrUid;
 use crate::history::{AttemptFilter, AttemptRow, DeliveryRow, History, MessageFilter, Resent};
-use crate::page::PageOf;
+use crate::page::{Direction, PageOf};
 use crate::{Reply, StoreError};
 
 /// What [`wanted`] looks at, behind the columns of an attempt.
@@ -157,21 +157,25 @@ fn messages(
     let order = order(page.direction);
     let rows_max = if *filter == MessageFilter::default() { page.limit } else { PIECE_ROWS };
     let span = Span::of(page).after(filter.after).before(filter.before);
-    walk(conn, Some(&MESSAGES), span, page.direction, |conn, part, span| {
-        let from = match part {
-            Part::Listed => {
-                "message_by_app CROSS JOIN message ON message.key = place
-                 WHERE owner = ?1 AND place BETWEEN ?2 AND ?3 ORDER BY place"
+    walk(conn, Some(&MESSAGES), span, page.direction, |conn, part, Span { low, high }| {
+        let keys = match part {
+            Part::Listed => keys_of(conn, &MESSAGES, (app.0, low, high), page.direction, rows_max)?,
+            Part::Tail => {
+                let sql = format!(
+                    "SELECT key FROM message WHERE app = ?1 AND key BETWEEN ?2 AND ?3
+                     ORDER BY key {order} LIMIT ?4"
+                );
+                let values = [app.0, low, high, bound(rows_max)];
+                all(&mut conn.prepare_cached(&sql)?.query(values)?, |row| Ok(row.get(0)?))?
             }
-            Part::Tail => "message WHERE app = ?1 AND key BETWEEN ?2 AND ?3 ORDER BY key",
         };
-        let sql = format!("SELECT {columns} FROM {from} {order} LIMIT ?4");
+        let sql = format!("SELECT {columns} FROM message WHERE key = ?1");
         let mut statement = conn.prepare_cached(&sql)?;
-        let mut rows = statement.query([app.0, span.low, span.high, bound(rows_max)])?;
-        piece(&mut rows, rows_max, |row| {
-            if wanted(row, [3, 4, 6], filter)? {
-                found.push(message(row)?);
-            }
+        each(&keys, rows_max, |key| {
+            let wanted = one(&mut statement.query([key])?, |row| {
+                if wanted(row, [3, 4, 6], filter)? { message(row).map(Some) } else { Ok(None) }
+            })?;
+            found.extend(wanted.flatten());
             Ok(found.len() >= page.limit)
         })
     })?;
@@ -186,21 +190,31 @@ enum Whose {
 }
 
 impl Whose {
-    /// Their keys in SQL, as `place`.
-    const fn places(self, part: Part) -> &'static str {
-        match (self, part) {
-            (Self::Message(_), _) => {
-                "SELECT key AS place FROM attempt INDEXED BY attempt_of
-                 WHERE message = ?1 AND key BETWEEN ?2 AND ?3"
+    /// The keys of their attempts.
+    fn keys(
+        self,
+        conn: &Connection,
+        part: Part,
+        Span { low, high }: Span,
+        (direction, limit): (Direction, usize),
+    ) -> Result<Vec<i64>, StoreError> {
+        let (owner, condition) = match (self, part) {
+            (Self::Endpoint(endpoint), Part::Listed) => {
+                let span = (endpoint.0, low, high);
+                return keys_of(conn, &ATTEMPTS, span, direction, limit);
             }
-            (Self::Endpoint(_), Part::Listed) => {
-                "SELECT place FROM attempt_by_endpoint WHERE owner = ?1 AND place BETWEEN ?2 AND ?3"
+            (Self::Endpoint(endpoint), Part::Tail) => (endpoint.0, "NOT INDEXED WHERE endpoint"),
+            (Self::Message(message), _) => {
+                (message.0.cast_signed(), "INDEXED BY attempt_of WHERE message")
             }
-            (Self::Endpoint(_), Part::Tail) => {
-                "SELECT key AS place FROM attempt NOT INDEXED
-                 WHERE endpoint = ?1 AND key BETWEEN ?2 AND ?3"
-            }
-        }
+        };
+        let sql = format!(
+            "SELECT key FROM attempt {condition} = ?1 AND key BETWEEN ?2 AND ?3
+             ORDER BY key {} LIMIT ?4",
+            order(direction)
+        );
+        let values = [owner, low, high, bound(limit)];
+        all(&mut conn.prepare_cached(&sql)?.query(values)?, |row| Ok(row.get(0)?))
     }
 }
 
@@ -214,22 +228,17 @@ fn attempts(
     if page.limit == 0 {
         return Ok(found);
     }
-    let (owner, list) = match whose {
-        Whose::Message(message) => (message.0.cast_signed(), None),
-        Whose::Endpoint(endpoint) => (endpoint.0, Some(&ATTEMPTS)),
+    let list = match whose {
+        Whose::Message(_) => None,
+        Whose::Endpoint(_) => Some(&ATTEMPTS),
     };
-    let order = order(page.direction);
     let rows_max = if *filter == AttemptFilter::default() { page.limit } else { PIECE_ROWS };
     // An attempt is never older than its message.
     let span = Span::of(page).after(filter.message.after);
     walk(conn, list, span, page.direction, |conn, part, span| {
-        let places = whose.places(part);
-        let sql = format!("{places} ORDER BY place {order} LIMIT ?4");
-        let mut statement = conn.prepare_cached(&sql)?;
-        let mut rows = statement.query([owner, span.low, span.high, bound(rows_max)])?;
-        // Rows are read one by one, so that no sort ever carries their bodies.
-        piece(&mut rows, rows_max, |place| {
-            found.extend(wanted_attempt(conn, place.get(0)?, filter)?);
+        let keys = whose.keys(conn, part, span, (page.direction, rows_max))?;
+        each(&keys, rows_max, |key| {
+            found.extend(wanted_attempt(conn, key, filter)?);
             Ok(found.len() >= page.limit)
         })
     })?;

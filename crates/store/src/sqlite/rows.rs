@@ -21,6 +21,7 @@ use super::pack::read_texts;
 use crate::StoreError;
 use crate::history::AttemptRow;
 use crate::ledger::LaneState;
+use crate::page::Direction;
 
 /// The columns that [`pending`] reads.
 pub(super) const PENDING: &str =
@@ -37,6 +38,14 @@ pub(super) const ATTEMPT: &str = "attempt.key, attempt.random, attempt.message, 
 /// The columns that [`lane`] reads.
 pub(super) const LANE: &str = "endpoint, open_until, generation, open_for, failing_since, forced, since, \
      hold_until, throttled_rounds, rejected_until, rejected_for";
+
+/// SQL for a direction.
+pub(super) const fn order(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Ascending => "ASC",
+        Direction::Descending => "DESC",
+    }
+}
 
 pub(super) fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)

@@ -78,14 +78,6 @@ pub(super) enum Seen {
     UpTo(i64),
 }
 
-/// SQL for a direction.
-pub(super) const fn order(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Ascending => "ASC",
-        Direction::Descending => "DESC",
-    }
-}
-
 /// Reads `span` piece by piece with `read`, until it has enough or there is no more. Without a list
 /// everything is one part.
 pub(super) fn walk(
@@ -143,6 +135,21 @@ pub(super) fn piece(
         }
     }
     Ok(if seen < rows_max { Seen::All } else { Seen::UpTo(last) })
+}
+
+/// Looks at rows by their keys: `take` says whether the page is full.
+pub(super) fn each(
+    keys: &[i64],
+    rows_max: usize,
+    mut take: impl FnMut(i64) -> Result<bool, StoreError>,
+) -> Result<Seen, StoreError> {
+    for key in keys {
+        if take(*key)? {
+            return Ok(Seen::Enough);
+        }
+    }
+    let cut = keys.last().filter(|_| keys.len() >= rows_max);
+    Ok(cut.map_or(Seen::All, |last| Seen::UpTo(*last)))
 }
 
 /// Whether a message is wanted; its time, event type and channels stand in these columns.

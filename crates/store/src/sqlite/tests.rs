@@ -6,7 +6,6 @@ mod faults;
 mod lists;
 mod world;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 

@@ -7,9 +7,12 @@ use proptest::prelude::*;
 use super::*;
 
 proptest! {
-    /// However results come in: never two probes out at once, never a send while it is held, window within bounds.
+    /// However results come in: never two probes out at once, never a send while it is held, window
+    /// within bounds.
     #[test]
-    fn at_most_one_probe_is_out(steps in prop::collection::vec((0_u8..9, 0_usize..8, 0_u64..40), 1..300)) {
+    fn at_most_one_probe_is_out(
+        steps in prop::collection::vec((0_u8..9, 0_usize..8, 0_u64..40), 1..300),
+    ) {
         let mut bench = Bench::new(settings());
         let (mut out, mut now) = (Vec::<Pass>::new(), 0);
         for (step, which, secs) in steps {
@@ -29,7 +32,8 @@ proptest! {
                 }
             } else if !out.is_empty() {
                 let pass = out.swap_remove(which % out.len());
-                let answer = [(200, 0), (500, 0), (429, 0), (429, 30), (401, 0)][usize::from(step) - 4];
+                let answers = [(200, 0), (500, 0), (429, 0), (429, 30), (401, 0)];
+                let answer = answers[usize::from(step) - 4];
                 bench.settle(&pass, (answer.0, answer.1, now), now);
             }
         }

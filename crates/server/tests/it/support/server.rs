@@ -205,7 +205,8 @@ impl Server {
         self.send("DELETE", &format!("/api/v1{path}"), &[], "").await
     }
 
-    /// An application with this uid and one endpoint `e` at `url`; further fields of the endpoint beside it.
+    /// An application with this uid and one endpoint `e` at `url`; further fields of the endpoint
+    /// beside it.
     pub(crate) async fn app_with(&self, uid: &str, url: &str, fields: Value) {
         let app = serde_json::json!({"name": uid, "uid": uid});
         self.post("/app", &app).await.expect(201);

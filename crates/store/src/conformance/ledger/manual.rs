@@ -1,4 +1,5 @@
-//! What `Ledger` does with the result of a manual send, which has a row of its own beside the delivery's.
+//! What `Ledger` does with the result of a manual send, which has a row of its own beside the
+//! delivery's.
 //!
 //! Never: a case about scheduled sends alone.
 

@@ -1,10 +1,8 @@
-//! SQLite against the reference model: the same random steps must give the same answers and leave the same to see.
+//! SQLite against the reference model: the same random steps must give the same answers and leave
+//! the same to see.
 //!
 //! Never: know what is right; the suites do. Here only that both agree.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
-#[path = "../support/backends.rs"]
-mod backends;
 mod names;
 mod seen;
 mod steps;
@@ -16,12 +14,12 @@ use resilience::{Chance as _, ManualClock, Seeded};
 use store::conformance::START;
 use store::conformance::world::World;
 
-use backends::{Memory, Sqlite};
+use crate::backends::{Memory, Sqlite};
 use names::Side;
 use steps::Step;
 
-/// Steps of one sequence; together they take less than a minute of the stores' time, after which a backend may tidy
-/// up behind deleted endpoints.
+/// Steps of one sequence; together they take less than a minute of the stores' time, after which a
+/// backend may tidy up behind deleted endpoints.
 const STEPS: u64 = 60;
 
 /// Runs the sequence of one seed on both.

@@ -9,7 +9,7 @@ use store::conformance::world::ORG;
 use store::directory::{EndpointChange, NewEndpoint};
 
 use super::{Step, pick, random};
-use crate::names::Side;
+use crate::model::names::Side;
 
 fn uid(number: Option<u8>) -> Option<String> {
     number.map(|number| format!("uid-{number}"))

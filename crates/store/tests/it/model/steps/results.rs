@@ -13,7 +13,7 @@ use store::conformance::samples;
 use store::ledger::{Follow, Record, Suspect};
 
 use super::{Pick, Post, Step, pick, random};
-use crate::names::Side;
+use crate::model::names::Side;
 
 impl Side {
     /// Does a step that is about one delivery or one lane.

@@ -11,7 +11,7 @@ use resilience::{Chance as _, Seeded};
 use store::conformance::samples;
 use store::inbox::{Accepted, NewMessage};
 
-use crate::names::Side;
+use crate::model::names::Side;
 
 /// Something to do.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use store::directory::IdOrUid;
 use store::history::{AttemptFilter, MessageFilter};
 use store::page::{Direction, PageOf};
 
-use crate::names::Side;
+use crate::model::names::Side;
 
 /// The newest, a few.
 const fn newest<P>() -> PageOf<P> {

@@ -1,12 +1,8 @@
 //! Every suite on every backend.
 //!
 //! Never: a case of its own; those stand in `store::conformance`.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
-#[path = "support/backends.rs"]
-mod backends;
-
-use backends::{Memory, Sqlite};
+use crate::backends::{Memory, Sqlite};
 use store::conformance::check;
 
 /// One test for each suite.
