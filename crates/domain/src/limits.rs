@@ -39,6 +39,8 @@ pub const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(12 * HOUR_SECS);
 pub const PAGE_ROWS: usize = 50;
 /// Rows of a page at most.
 pub const PAGE_ROWS_MAX: usize = 250;
+/// Payloads that fill a page, whose last row may reach beyond it.
+pub const PAGE_PAYLOAD_BYTES_MAX: usize = 8 * MIB;
 
 // Endpoints and messages.
 
@@ -88,7 +90,7 @@ pub const LANE_IDS_MAX: usize = 1_024;
 /// Ids in memory of all lanes.
 pub const IDS_MAX: usize = 262_144;
 /// Results of one lane waiting for their commit.
-pub const LANE_UNRECORDED_MAX: usize = 64;
+pub const LANE_UNRECORDED_MAX: usize = 256;
 /// Results of all lanes waiting for their commit; at the bound nothing more is sent.
 pub const UNRECORDED_MAX: usize = 1_024;
 /// Payloads kept in memory between the commit and the send.

@@ -180,12 +180,34 @@ impl RetrySettings {
 }
 
 impl BreakerOverrides {
-    /// The configuration in force.
+    /// The configuration in force. Fewer failures than the messages that must be among them is a
+    /// wish for fewer messages.
     pub fn over(&self, server: &BreakerConfig) -> BreakerConfig {
         let mut config = server.clone();
         config.failures = self.failures.unwrap_or(config.failures);
+        config.keys_min = config.keys_min.min(config.failures);
         config.open_for = self.open_for.unwrap_or(config.open_for);
         config.open_for_max = self.open_for_max.unwrap_or(config.open_for_max).max(config.open_for);
         config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_failure_may_open_a_breaker() {
+        let server = BreakerConfig::default();
+        let own = |failures| BreakerOverrides { failures, ..BreakerOverrides::default() };
+        for failures in [1, 2, 1_000] {
+            let config = own(Some(failures)).over(&server);
+            assert_eq!(config.validate(), Ok(()), "{failures}");
+            assert_eq!(
+                (config.failures, config.keys_min),
+                (failures, failures.min(server.keys_min))
+            );
+        }
+        assert_eq!(own(None).over(&server), server);
     }
 }

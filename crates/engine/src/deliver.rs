@@ -3,8 +3,8 @@
 //! In: endpoint, envelope and the number of this send. Out: an `Attempt`, which is a fact: what was
 //! sent, what came back, how long it took. A refused connection is an attempt like any other, so
 //! nothing here returns an error.
-//! Never: read or write the store, decide about retries, look at the breaker. `run` hands the
-//! attempt to `record`.
+//! Never: send unsigned, read or write the store, decide about retries, look at the breaker. `run`
+//! hands the attempt to `record`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,18 +83,10 @@ impl Courier {
         errand: Errand,
     ) -> Attempt {
         let started_at = self.clock.now();
-        let deadline = endpoint.spec.timeout.unwrap_or(self.deadline);
-        let request = Outbound {
-            headers: self.headers(&endpoint, envelope, errand.number, started_at),
-            endpoint,
-            body: envelope.payload.clone(),
-            deadline,
-            connect_timeout: self.connect_timeout.min(deadline),
-        };
-        let bound = deadline + BEYOND;
-        let sent = match tokio::time::timeout(bound, self.transport.send(request)).await {
-            Ok(sent) => sent,
-            Err(_) => overdue(bound),
+        let headers = self.headers(&endpoint, envelope, errand.number, started_at);
+        let sent = match headers {
+            Some(headers) => self.send(endpoint, headers, envelope).await,
+            None => unsigned(&endpoint),
         };
         Attempt {
             number: errand.number,
@@ -106,13 +98,30 @@ impl Courier {
         }
     }
 
+    async fn send(&self, endpoint: Arc<Endpoint>, headers: HeaderMap, envelope: &Envelope) -> Sent {
+        let deadline = endpoint.spec.timeout.unwrap_or(self.deadline);
+        let request = Outbound {
+            headers,
+            endpoint,
+            body: envelope.payload.clone(),
+            deadline,
+            connect_timeout: self.connect_timeout.min(deadline),
+        };
+        let bound = deadline + BEYOND;
+        match tokio::time::timeout(bound, self.transport.send(request)).await {
+            Ok(sent) => sent,
+            Err(_) => overdue(bound),
+        }
+    }
+
+    /// `None` when nothing signs.
     fn headers(
         &self,
         endpoint: &Endpoint,
         envelope: &Envelope,
         number: u32,
         now: Timestamp,
-    ) -> HeaderMap {
+    ) -> Option<HeaderMap> {
         let mut headers = HeaderMap::with_capacity(12 + endpoint.spec.headers.len());
         // Custom headers first: should one slip past validation, ours replace it.
         for (name, value) in &endpoint.spec.headers {
@@ -128,7 +137,7 @@ impl Courier {
         };
         headers.insert(CONTENT_TYPE, content_type);
         headers.insert(USER_AGENT, self.user_agent.clone());
-        self.sign(&mut headers, endpoint, envelope, now);
+        self.sign(&mut headers, endpoint, envelope, now)?;
         let key = idempotency::delivery_key(&self.installation, &envelope.id, &endpoint.id);
         if let Ok(key) = HeaderValue::try_from(key) {
             let [plain, prefixed] = KEYS;
@@ -136,7 +145,7 @@ impl Courier {
             headers.insert(prefixed, key);
         }
         headers.insert(ATTEMPT, HeaderValue::from(number));
-        headers
+        Some(headers)
     }
 
     fn sign(
@@ -145,16 +154,13 @@ impl Courier {
         endpoint: &Endpoint,
         envelope: &Envelope,
         now: Timestamp,
-    ) {
+    ) -> Option<()> {
         let id = envelope.id.text(Kind::Message);
         let secs = now.as_secs();
         let signature =
             webhook::signature_header(endpoint.signing(now), &id, secs, &envelope.payload);
-        let (Ok(id), Some(Ok(signature))) =
-            (HeaderValue::try_from(id), signature.map(HeaderValue::try_from))
-        else {
-            return;
-        };
+        let (id, signature) =
+            (HeaderValue::try_from(id).ok()?, HeaderValue::try_from(signature?).ok()?);
         let trio = [id, HeaderValue::from(secs), signature];
         if self.families != HeaderFamilies::Svix {
             for (name, value) in WEBHOOK.into_iter().zip(trio.iter().cloned()) {
@@ -166,7 +172,17 @@ impl Courier {
                 headers.insert(name, value);
             }
         }
+        Some(())
     }
+}
+
+/// An endpoint always has a secret that signs; if one has not, the fault is ours, and nothing is
+/// sent.
+fn unsigned(endpoint: &Endpoint) -> Sent {
+    tracing::error!(endpoint = endpoint.key.0, "not sent: no secret of the endpoint signs");
+    let text = "no secret of the endpoint signs".to_owned();
+    let outcome = Outcome::Failed(Failure { kind: FailureKind::Internal, text });
+    Sent { outcome, took: Duration::ZERO, resent: false }
 }
 
 fn overdue(took: Duration) -> Sent {
@@ -174,3 +190,6 @@ fn overdue(took: Duration) -> Sent {
     let outcome = Outcome::Failed(Failure { kind: FailureKind::Timeout, text });
     Sent { outcome, took, resent: false }
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,11 +129,16 @@ impl Engine {
         wait.await.unwrap_or(Err(StoreError::Overloaded))
     }
 
-    /// Whether a send of this delivery is under way.
-    pub async fn in_flight(&self, endpoint: EndpointKey, message: MessageKey) -> bool {
+    /// Whether a send of this delivery is under way. One whose result is on its way to the ledger
+    /// is waited for: whoever has read its attempt is not told that it is still out.
+    pub async fn in_flight(
+        &self,
+        endpoint: EndpointKey,
+        message: MessageKey,
+    ) -> Result<bool, StoreError> {
         let (reply, wait) = oneshot::channel();
         let _gone = self.commands.send(Command::InFlight(endpoint, message, reply));
-        wait.await.unwrap_or(false)
+        wait.await.unwrap_or(Err(StoreError::Overloaded))
     }
 }
 
@@ -145,3 +150,6 @@ impl Running {
         let _ended = self.dispatcher.await;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,11 +95,14 @@ pub enum Command {
     Settled(oneshot::Sender<()>),
     Breaker(EndpointKey, oneshot::Sender<BreakerView>),
     Force(EndpointKey, Option<Forced>, oneshot::Sender<Result<(), StoreError>>),
-    InFlight(EndpointKey, MessageKey, oneshot::Sender<bool>),
+    InFlight(EndpointKey, MessageKey, Asked),
     Drain(Duration),
     // The time that draining may take is over.
     DrainOver,
 }
+
+/// Whoever asks whether a send is under way.
+pub type Asked = oneshot::Sender<Result<bool, StoreError>>;
 
 /// How a send ended.
 #[derive(Debug)]
@@ -136,6 +139,8 @@ struct Dispatcher {
     poll: Poll,
     loading: usize,
     settling: Vec<oneshot::Sender<()>>,
+    /// Questions about sends whose results are on their way to the ledger.
+    asked: Vec<(EndpointKey, MessageKey, Asked)>,
     cached_bytes: usize,
     ids: usize,
     busy_lanes: usize,
@@ -151,6 +156,8 @@ struct Dispatcher {
 struct Results {
     waiting: Vec<Entry>,
     unrecorded: usize,
+    /// Batches of results that the ledger has not answered for.
+    committing: usize,
     recording: bool,
     failures: u32,
 }
@@ -191,6 +198,7 @@ pub(crate) async fn start(
         poll: Poll { next_at: now.plus(SLEEP_MAX), ..Poll::default() },
         loading: 0,
         settling: Vec::new(),
+        asked: Vec::new(),
         cached_bytes: 0,
         ids: 0,
         busy_lanes: 0,
@@ -213,6 +221,8 @@ pub(crate) async fn start(
 impl Dispatcher {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
         let mut batch = Vec::with_capacity(COMMANDS_MAX);
+        // What was due before a restart does not wait for the first command.
+        self.turn(&mut batch);
         while !self.is_done() {
             let sleep = self.sleep();
             tokio::select! {
@@ -220,20 +230,24 @@ impl Dispatcher {
                 _ = inbox.recv_many(&mut batch, COMMANDS_MAX) => {}
                 () = tokio::time::sleep(sleep) => {}
             }
-            let now = self.clock.now();
-            for command in batch.drain(..) {
-                self.handle(command, now);
-            }
-            if now.plus(SLEEP_MAX) < std::mem::replace(&mut self.seen_at, now) {
-                self.look_again();
-            }
-            self.fire_timers(now);
-            self.poll(now);
-            self.serve(now);
-            self.flush_results();
-            self.show();
+            self.turn(&mut batch);
         }
         self.flights.close();
+    }
+
+    /// One turn: what has come in, then timers, sends and results.
+    fn turn(&mut self, batch: &mut Vec<Command>) {
+        let now = self.clock.now();
+        for command in batch.drain(..) {
+            self.handle(command, now);
+        }
+        if now.plus(SLEEP_MAX) < std::mem::replace(&mut self.seen_at, now) {
+            self.look_again();
+        }
+        self.fire_timers(now);
+        self.poll(now);
+        self.serve(now);
+        self.flush_results();
     }
 
     fn handle(&mut self, command: Command, now: Timestamp) {

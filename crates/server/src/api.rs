@@ -9,6 +9,8 @@ mod attempt_filter;
 mod attempts;
 mod breaker;
 mod dead_letters;
+mod docs;
+mod endpoint_change;
 mod endpoint_headers;
 mod endpoint_secrets;
 mod endpoint_spec;
@@ -17,6 +19,7 @@ mod event_types;
 mod health;
 mod message_in;
 mod messages;
+mod methods;
 mod own;
 mod resend;
 mod schemas;
@@ -28,28 +31,29 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{MethodRouter, delete, get, post};
+
+use methods::{Methods, Served, delete, get, post};
 
 use crate::http::problem::Problem;
 use crate::state::Shared;
 use crate::telemetry::metrics::UNMATCHED;
 
-/// Routes and their templates, which are the labels of the metrics.
+/// Routes, and the table of them.
 pub(crate) struct Routes {
     router: Router<Arc<Shared>>,
-    templates: Vec<&'static str>,
+    table: Vec<Served>,
 }
 
 impl Routes {
     /// All routes.
     pub(crate) fn all() -> Self {
-        let none = Self { router: Router::new(), templates: Vec::new() };
-        none.outside().directory().deliveries().dead_letters()
+        let none = Self { router: Router::new(), table: Vec::new() };
+        none.outside().directory().deliveries().dead_letters().docs()
     }
 
-    /// The templates.
-    pub(crate) fn templates(&self) -> &[&'static str] {
-        &self.templates
+    /// The templates of all paths, which are the labels of the metrics.
+    pub(crate) fn templates(&self) -> Vec<&'static str> {
+        self.table.iter().map(|served| served.path).collect()
     }
 
     /// The router, counting every answer.
@@ -61,10 +65,17 @@ impl Routes {
             .with_state(shared)
     }
 
-    fn route(mut self, path: &'static str, methods: MethodRouter<Arc<Shared>>) -> Self {
-        self.router = self.router.route(path, methods);
-        self.templates.push(path);
+    fn route(mut self, path: &'static str, methods: Methods) -> Self {
+        let (router, methods) = methods.into_parts();
+        self.router = self.router.route(path, router);
+        self.table.push(Served { path, methods });
         self
+    }
+
+    /// Lists what was put in before.
+    fn docs(self) -> Self {
+        let page = docs::page(&self.table);
+        self.route("/docs", get(async move || docs::answer(page)))
     }
 
     fn outside(self) -> Self {
@@ -131,6 +142,7 @@ impl Routes {
                 get(dead_letters::read).delete(dead_letters::delete),
             )
             .route("/api/v1/app/{app}/dead-letter/{letter}/replay", post(dead_letters::replay))
+            .route("/api/v1/app/{app}/dead-letter/replay", post(dead_letters::replay_many))
     }
 }
 

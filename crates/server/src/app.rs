@@ -29,10 +29,10 @@ use tokio::task::JoinHandle;
 
 use crate::api::Routes;
 use crate::config::Settings;
-use crate::http::auth::Tokens;
 use crate::http::idempotency::Answers;
 use crate::http::limits::Budget;
 use crate::http::serve;
+use crate::http::tokens::Tokens;
 use crate::state::Shared;
 use crate::telemetry::metrics::Metrics;
 
@@ -104,7 +104,7 @@ impl Peyk {
         let address = listener.local_addr().map_err(|fault| fault.to_string())?;
         let clock = clock();
         let routes = Routes::all();
-        let metrics = Metrics::install(routes.templates())?;
+        let metrics = Metrics::install(&routes.templates())?;
         let store = open_store(&settings, Arc::clone(&clock))?;
         let parts = parts(&settings, &store, Arc::clone(&clock), observer)?;
         descriptors::check(parts.settings.sends_max);

@@ -16,7 +16,7 @@ use crate::app;
 use crate::config::source::Process;
 use crate::config::{self, ConfigError, Settings};
 use crate::demo;
-use crate::http::auth::{DEFAULT_ORG, Tokens};
+use crate::http::tokens::{DEFAULT_ORG, Tokens};
 use crate::telemetry::logs;
 
 /// Delivers webhooks: signed, retried, and never lost.

@@ -4,23 +4,20 @@
 //! and the rule.
 //! Never: act on a setting; nothing is opened or created here.
 
+mod error;
 pub(crate) mod raw;
 pub(crate) mod settings;
 pub(crate) mod source;
 
 use std::path::Path;
 
+pub(crate) use error::ConfigError;
 use raw::Raw;
 pub(crate) use settings::Settings;
 pub(crate) use source::Source;
 
 /// The file that is read when none is named.
 const FILE: &str = "peyk.toml";
-
-/// A setting that cannot be used, in one line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct ConfigError(pub(crate) String);
 
 /// Reads and checks all settings.
 pub(crate) fn load(source: &dyn Source, file: Option<&Path>) -> Result<Settings, ConfigError> {

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::app::{self, Peyk};
 use crate::config::raw::Raw;
 use crate::config::{Settings, source};
-use crate::http::auth::DEFAULT_ORG;
+use crate::http::tokens::DEFAULT_ORG;
 use crate::telemetry::logs;
 use client::Client;
 use narrator::{Narrator, say};

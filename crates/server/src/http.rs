@@ -11,3 +11,4 @@ pub(crate) mod paging;
 pub(crate) mod problem;
 pub(crate) mod query;
 pub(crate) mod serve;
+pub(crate) mod tokens;

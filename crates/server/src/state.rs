@@ -3,6 +3,7 @@
 //!
 //! Never: a store, a transport or a clock by name; `app` knows those.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use engine::Engine;
@@ -10,9 +11,9 @@ use resilience::{Clock, FromOs, Timestamp};
 use store::StoreError;
 
 use crate::config::Settings;
-use crate::http::auth::Tokens;
 use crate::http::idempotency::Answers;
 use crate::http::limits::Budget;
+use crate::http::tokens::Tokens;
 use crate::telemetry::metrics::Metrics;
 
 /// Shared by all requests.
@@ -42,7 +43,26 @@ impl Shared {
     }
 }
 
-/// Random bytes for ids and secrets.
+thread_local! {
+    /// Random bytes that the system gave and nobody has used.
+    static SPARE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// 12 random bytes for a message's id. They come from the system, many at a time.
+pub(crate) fn random_for_id() -> Result<[u8; 12], StoreError> {
+    SPARE.with_borrow_mut(|spare| {
+        if spare.len() < 12 {
+            *spare = random::<3_072>()?.to_vec();
+        }
+        let mut bytes = [0; 12];
+        let rest = spare.len() - bytes.len();
+        bytes.copy_from_slice(&spare[rest..]);
+        spare.truncate(rest);
+        Ok(bytes)
+    })
+}
+
+/// Random bytes for secrets and rare ids.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], StoreError> {
     let mut bytes = [0; N];
     FromOs::fill(&mut bytes)

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use domain::attempt::Attempt;
 use domain::delivery::DeliveryState;
 use domain::ids::{AppKey, AttemptKey, EndpointKey, MessageKey, PublicId};
+use domain::limits::PAGE_PAYLOAD_BYTES_MAX;
 use domain::message::Message;
 use resilience::{Term, Timestamp};
 
@@ -24,8 +25,12 @@ pub struct AttemptRow {
     pub id: PublicId,
     /// The message.
     pub message: MessageKey,
+    /// Its public id.
+    pub message_id: PublicId,
     /// The endpoint.
     pub endpoint: EndpointKey,
+    /// Its public id, though it be deleted.
+    pub endpoint_id: PublicId,
     /// Where it was sent, as the URL then was.
     pub url: String,
     /// The facts.
@@ -84,6 +89,13 @@ pub enum Resent {
     Missing,
 }
 
+/// Whether the payloads of these messages fill a page, however many rows were asked for. A page
+/// that they fill may have more behind it.
+pub fn payloads_fill(messages: &[Message]) -> bool {
+    let bytes: usize = messages.iter().map(|message| message.spec.payload.len()).sum();
+    bytes >= PAGE_PAYLOAD_BYTES_MAX
+}
+
 /// Reads of what happened.
 pub trait History: Send + Sync {
     /// A message by public id or the caller's event id.
@@ -93,7 +105,7 @@ pub trait History: Send + Sync {
         which: crate::directory::IdOrUid,
     ) -> Reply<'_, Option<Arc<Message>>>;
     /// Messages of an application, newest first unless the page says otherwise. Payloads only when
-    /// asked for.
+    /// asked for; then the page ends with the row that fills it ([`payloads_fill`]).
     fn messages(
         &self,
         app: AppKey,

@@ -63,6 +63,6 @@ pub trait Inbox: Send + Sync {
     /// Order of checks: idempotency key, application and version, event id. A key lives 12 h. Two
     /// equal keys in one batch: the later one gets the first one's outcome. After the commit the
     /// rows are handed to `Commits::fresh`, then this answers. Dropping the future does not undo
-    /// anything.
+    /// anything. [`Overloaded`](crate::StoreError::Overloaded): it is not stored, and will not be.
     fn accept(&self, message: NewMessage) -> Reply<'static, Accepted>;
 }

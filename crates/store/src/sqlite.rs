@@ -5,6 +5,7 @@
 //! Never: SQL outside this folder, a payload or an answer's body as text, a write on a second
 //! connection.
 
+mod answers;
 mod applications;
 mod arrears;
 mod batch;
@@ -32,6 +33,7 @@ mod readers;
 mod rows;
 mod scan;
 mod shared;
+mod stopwatch;
 #[cfg(test)]
 mod tests;
 mod tx;
@@ -42,9 +44,10 @@ use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use domain::ids::PublicId;
-use domain::limits::REQUESTS_WAITING_BYTES_MAX;
+use domain::limits::{REQUEST_WAIT_MAX, REQUESTS_WAITING_BYTES_MAX};
 use resilience::{Clock, FromOs};
 use rusqlite::{Connection, params};
 
@@ -71,6 +74,8 @@ pub struct SqliteOptions {
     pub waiting_max: usize,
     /// Bytes of payload and of answers' bodies that may wait for the writer.
     pub waiting_bytes_max: usize,
+    /// A post that waits longer for its turn is refused.
+    pub wait_max: Duration,
     /// Connections that read.
     pub readers: usize,
     /// Page cache of the writer, in KiB.
@@ -88,6 +93,7 @@ impl SqliteOptions {
             cipher: None,
             waiting_max: 20_000,
             waiting_bytes_max: REQUESTS_WAITING_BYTES_MAX,
+            wait_max: REQUEST_WAIT_MAX,
             readers: 3,
             writer_cache_kib: 64 << 10,
             reader_cache_kib: 8 << 10,
@@ -119,7 +125,11 @@ impl SqliteStore {
         let installation = installation(&conn)?;
         let depth = conn.query_row("SELECT count(*) FROM pending", [], |row| row.get(0))?;
         let (queue, jobs) = channel();
-        let room = Room { jobs: options.waiting_max, bytes: options.waiting_bytes_max };
+        let room = Room {
+            jobs: options.waiting_max,
+            bytes: options.waiting_bytes_max,
+            wait: options.wait_max,
+        };
         let shared = Arc::new(Shared::new(options.clock, Door::new(queue, room), depth));
         let readers = Readers::open(&options.path, options.readers, options.reader_cache_kib)?;
         let helper = Helper::start(&options.path, Arc::clone(&shared))?;

@@ -11,7 +11,7 @@ use store::StoreError;
 use tokio::sync::oneshot;
 
 use super::lane::{Home, Lane};
-use super::{Command, Dispatcher};
+use super::{Asked, Command, Dispatcher};
 use crate::parts::BreakerView;
 
 /// Failed commits after which draining gives up on results that cannot be stored.
@@ -117,14 +117,38 @@ impl Dispatcher {
         }
     }
 
-    pub(super) fn in_flight(
-        &self,
-        endpoint: EndpointKey,
-        message: MessageKey,
-        reply: oneshot::Sender<bool>,
-    ) {
-        let out = self.lanes.get(&endpoint).is_some_and(|lane| lane.book.is_out(message));
-        let _gone = reply.send(out);
+    /// Answers at once if a send is in the air, or none is. A result that is on its way to the
+    /// ledger may be readable there already; then the answer follows its confirmation.
+    pub(super) fn in_flight(&mut self, endpoint: EndpointKey, message: MessageKey, reply: Asked) {
+        let unrecorded = |lane: &Lane| lane.unrecorded > 0 && lane.book.is_out(message);
+        if self.flights.has(endpoint, message) {
+            let _gone = reply.send(Ok(true));
+        } else if self.lanes.get(&endpoint).is_some_and(unrecorded) {
+            self.asked.push((endpoint, message, reply));
+        } else {
+            let _gone = reply.send(Ok(false));
+        }
+    }
+
+    /// A result of this endpoint is committed: questions that waited for it are asked again.
+    pub(super) fn ask_again(&mut self, endpoint: EndpointKey) {
+        if self.asked.is_empty() {
+            return;
+        }
+        for (asked_of, message, reply) in std::mem::take(&mut self.asked) {
+            if asked_of == endpoint {
+                self.in_flight(endpoint, message, reply);
+            } else {
+                self.asked.push((asked_of, message, reply));
+            }
+        }
+    }
+
+    /// Results cannot be committed now, and neither could what is asked for.
+    pub(super) fn refuse_asked(&mut self, error: &StoreError) {
+        for (_, _, reply) in self.asked.drain(..) {
+            let _gone = reply.send(Err(error.clone()));
+        }
     }
 
     /// No new sends; what is in flight has `grace` to end.

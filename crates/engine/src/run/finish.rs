@@ -22,7 +22,7 @@ use store::ledger::{Follow, Recorded};
 use super::entry::Entry;
 use super::flights::Flight;
 use super::lane::Home;
-use super::{Command, Dispatcher, Ended};
+use super::{Command, Dispatcher, Ended, Results};
 use crate::admit::{self, Pass, Settled};
 use crate::events::Event;
 use crate::lanes::{Item, id_of};
@@ -30,6 +30,10 @@ use crate::record::{self, Judged};
 
 const AGAIN: Duration = Duration::from_millis(100);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
+/// Batches of results on their way to the ledger before results are gathered.
+const COMMITTING_MAX: usize = 2;
+/// Results that are gathered at most.
+const GATHERED_MAX: usize = 128;
 
 /// A send that is over, as it is judged.
 struct Landed {
@@ -216,14 +220,24 @@ impl Dispatcher {
         self.results.waiting.push(entry);
     }
 
+    /// Whether results should go to the ledger now: what comes in while two batches of them are
+    /// on their way waits for an answer, so that batches grow with the load.
+    fn may_flush(&self) -> bool {
+        let Results { waiting, recording, committing, .. } = &self.results;
+        !recording
+            && !waiting.is_empty()
+            && (*committing < COMMITTING_MAX || waiting.len() >= GATHERED_MAX)
+    }
+
     /// Hands what is waiting to the ledger.
     pub(super) fn flush_results(&mut self) {
-        while !self.results.recording && !self.results.waiting.is_empty() {
+        while self.may_flush() {
             let count = self.results.waiting.len().min(OPERATION_ROWS_MAX);
             let entries: Vec<Entry> = self.results.waiting.drain(..count).collect();
             // After a failure one batch at a time, so that an older state is never written over a
             // newer one.
             self.results.recording = self.results.failures > 0;
+            self.results.committing += 1;
             let records = entries.iter().map(|entry| entry.record.clone()).collect();
             let answer = self.stores.ledger.record(records);
             self.report(async move { Command::Recorded(entries, answer.await) });
@@ -236,6 +250,7 @@ impl Dispatcher {
         entries: Vec<Entry>,
         answer: Result<Vec<Recorded>, StoreError>,
     ) {
+        self.results.committing = self.results.committing.saturating_sub(1);
         match answer {
             Ok(done) => {
                 self.results.failures = 0;
@@ -249,6 +264,7 @@ impl Dispatcher {
     }
 
     fn record_again(&mut self, mut entries: Vec<Entry>, error: &StoreError) {
+        self.refuse_asked(error);
         let step = AGAIN.saturating_mul(1 << self.results.failures.min(10));
         if self.results.failures == 0 {
             tracing::error!(%error, results = entries.len(), "results not committed; trying again");
@@ -317,6 +333,7 @@ impl Dispatcher {
             self.uncache(&item);
         }
         self.look_back(&entry, done);
+        self.ask_again(pending.endpoint);
         self.enqueue(pending.endpoint);
         self.tell(entry, done);
     }

@@ -103,6 +103,14 @@ impl Flights {
         self.probes
     }
 
+    /// Whether a send of this delivery is in the air.
+    pub(super) fn has(&self, endpoint: EndpointKey, message: MessageKey) -> bool {
+        let of_it = |flight: &Flight| {
+            flight.pending.endpoint == endpoint && flight.pending.message == message
+        };
+        self.slots.iter().flatten().any(of_it)
+    }
+
     /// Takes a slot; `None` when all are in use.
     pub(super) fn begin(&mut self, flight: Flight) -> Option<usize> {
         let slot = self.free.pop()?;

@@ -226,6 +226,7 @@ impl Dispatcher {
                 idle.push((*endpoint, blocked));
             }
         }
+        self.show();
         self.telemetry.lanes_held.set(f64::from(held));
         self.telemetry.breakers_open.set(f64::from(open));
         self.telemetry.breakers_half_open.set(f64::from(half_open));

@@ -17,13 +17,14 @@ use store::page::Direction;
 
 use super::own;
 use super::views::application::ApplicationOut;
-use crate::http::auth::{Auth, Caller};
+use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, checked, metadata, whole};
-use crate::http::idempotency::{Answer, ingest_key};
+use crate::http::idempotency::Answer;
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::http::tokens::Caller;
 use crate::state::{Shared, random};
 
 type Answered = Result<Response, Problem>;
@@ -52,7 +53,7 @@ pub(super) async fn create(
 ) -> Answered {
     caller.org_only()?;
     let get_if_exists = query.flag("get_if_exists", false)?;
-    let key = ingest_key(&caller, &received)?;
+    let key = received.ingest_key(&caller)?;
     let spec = spec_of(Fields::parse(&received.body)?, None)?;
     let (peyk, now) = (Arc::clone(&shared), shared.now());
     let work = async move {

@@ -13,8 +13,7 @@ use http::StatusCode;
 use resilience::Forced;
 use serde::Serialize;
 
-use super::endpoints::Names;
-use super::own;
+use super::own::{self, Names};
 use super::views::{time, time_or_none};
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};

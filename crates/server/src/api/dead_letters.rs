@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use domain::application::AppSnapshot;
 use domain::dead_letter::{DeadLetter, DeadReason};
 use domain::error::Invalid;
-use domain::ids::{EndpointKey, Kind, MessageKey, PublicId};
+use domain::ids::{EndpointKey, Kind, PublicId};
 use domain::message::Message;
 use domain::text;
 use http::StatusCode;
@@ -22,18 +22,19 @@ use store::history::AttemptFilter;
 use store::inbox::{Accepted, NewMessage};
 use store::page::{Direction, PageOf};
 
-use super::attempts::Owners;
 use super::own;
 use super::resend::payload_gone;
+use super::views::attempt::AttemptOut;
 use super::views::dead_letter::{DeadLetterOut, keys_of, place_of};
 use super::views::message::PayloadOut;
-use crate::http::auth::{Auth, Caller};
+use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::Fields;
 use crate::http::idempotency::Answer;
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::{Query, refuse};
+use crate::http::tokens::Caller;
 use crate::spelling::one_of;
 use crate::state::{Shared, random};
 
@@ -125,10 +126,7 @@ pub(super) async fn read(
         limit: domain::limits::PAGE_ROWS_MAX,
     };
     let rows = stores.history.attempts_of(found.message.key, filter, page).await?;
-    let mut names = Owners::new(&shared, found.app.app.key);
-    names.messages.insert(found.message.key, found.message.id);
-    names.endpoints.insert(found.endpoint, dead.endpoint_id);
-    let attempts = names.show_all(rows, true).await?;
+    let attempts = rows.into_iter().map(|row| AttemptOut::new(row, true)).collect();
     let shown = DeadLetterOut::new(dead, &stores.directory.installation());
     let shown = shown.whole(PayloadOut::stored(&found.message, true), attempts);
     Ok(Answer::json(StatusCode::OK, &shown).into_response())
@@ -166,6 +164,17 @@ pub(super) async fn replay(
     Ok(Answer::json(StatusCode::ACCEPTED, &answer).into_response())
 }
 
+/// `POST /app/{app}/dead-letter/replay`: many at once, which is not built yet.
+pub(super) async fn replay_many(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+) -> Answered {
+    own::app(&shared, &caller, &app).await?;
+    let detail = "Dead letters can only be replayed one by one in this version";
+    Err(Problem::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", detail))
+}
+
 /// The payload to send instead, byte for byte. The body may be left out.
 fn edited_payload(body: &[u8], bytes_max: usize) -> Result<Option<bytes::Bytes>, Problem> {
     if body.trim_ascii().is_empty() {
@@ -189,7 +198,7 @@ fn edited_payload(body: &[u8], bytes_max: usize) -> Result<Option<bytes::Bytes>,
 /// A pair of message and endpoint that is, or was, a dead letter of an application.
 struct Found {
     app: AppSnapshot,
-    message: Arc<Message>,
+    message: Message,
     endpoint: EndpointKey,
 }
 
@@ -203,7 +212,7 @@ impl Found {
     ) -> Result<Self, Problem> {
         let app = own::app(shared, caller, app).await?;
         let (message, endpoint) = keys_of(letter).ok_or_else(own::missing)?;
-        let message = whole_message(shared, &app, message).await?;
+        let message = own::message_by_key(shared, app.app.key, message).await?;
         let found = Self { app, message, endpoint };
         let is_known = found.app.endpoints.iter().any(|it| it.key == endpoint)
             || found.letter(shared).await?.is_some();
@@ -259,15 +268,6 @@ impl Found {
         }
         Err(Problem::overloaded())
     }
-}
-
-async fn whole_message(
-    shared: &Shared,
-    app: &AppSnapshot,
-    key: MessageKey,
-) -> Result<Arc<Message>, Problem> {
-    let found = own::message_by_key(shared, app.app.key, key).await?.ok_or_else(own::missing)?;
-    own::message_of(shared, app.app.key, &found.id.text(Kind::Message)).await
 }
 
 fn not_dead() -> Problem {

@@ -16,9 +16,9 @@ use serde::Serialize;
 use serde_json::Value;
 use store::directory::EndpointChange;
 
+use super::endpoint_change::change;
 use super::endpoint_spec::header_list;
-use super::endpoints::{Names, change};
-use super::own;
+use super::own::{self, Names};
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, texts};

@@ -18,13 +18,13 @@ use serde::Serialize;
 use store::directory::EndpointChange;
 use webhook::Secret;
 
-use super::endpoints::{Names, change};
-use super::own;
+use super::endpoint_change::change;
+use super::own::{self, Names};
 use crate::config::settings::SigningKind;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, text, whole};
-use crate::http::idempotency::{Answer, ingest_key};
+use crate::http::idempotency::Answer;
 use crate::http::problem::Problem;
 use crate::state::{Shared, random};
 
@@ -59,7 +59,7 @@ pub(super) async fn rotate(
     Place((app, endpoint)): Place<Names>,
     received: Received,
 ) -> Answered {
-    let key = ingest_key(&caller, &received)?;
+    let key = received.ingest_key(&caller)?;
     let mut fields = Fields::parse(&received.body)?;
     let secret = given(&mut fields, "key");
     let grace = fields.nullable(

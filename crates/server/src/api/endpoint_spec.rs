@@ -193,10 +193,7 @@ fn breaker(
             open_for: inner.nullable(&["openFor"], None, span),
             open_for_max: inner.nullable(&["openForMax"], None, span),
         };
-        let mut config = own.over(&settings.breaker);
-        // Fewer failures than messages that must be involved is a wish for fewer messages.
-        config.keys_min = config.keys_min.min(config.failures);
-        if let Err(fault) = config.validate() {
+        if let Err(fault) = own.over(&settings.breaker).validate() {
             inner.fail(&camel_case(fault.field), fault.rule);
         }
         own

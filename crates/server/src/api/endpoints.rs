@@ -18,21 +18,22 @@ use store::directory::{EndpointChange, NewEndpoint};
 use store::page::Direction;
 use webhook::Secret;
 
+use super::endpoint_change::change;
+use super::endpoint_secrets as secrets;
 use super::endpoint_spec::spec_of;
+use super::own::{self, Names};
 use super::views::endpoint::EndpointOut;
-use super::{endpoint_secrets as secrets, own};
-use crate::http::auth::{Auth, Caller};
+use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::Fields;
-use crate::http::idempotency::{Answer, ingest_key};
+use crate::http::idempotency::Answer;
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::http::tokens::Caller;
 use crate::state::{Shared, random};
 
 type Answered = Result<Response, Problem>;
-/// The texts of application and endpoint in a path.
-pub(super) type Names = (String, String);
 
 /// `GET /app/{app}/endpoint`
 pub(super) async fn list(
@@ -58,7 +59,7 @@ pub(super) async fn create(
     Place(app): Place<String>,
     received: Received,
 ) -> Answered {
-    let key = ingest_key(&caller, &received)?;
+    let key = received.ingest_key(&caller)?;
     let mut fields = Fields::parse(&received.body)?;
     let secret = secrets::given(&mut fields, "secret");
     let spec = spec_of(fields, None, &shared.settings)?;
@@ -169,17 +170,6 @@ async fn changed(
     spec: EndpointSpec,
 ) -> Result<Arc<Endpoint>, Problem> {
     change(shared, old, EndpointChange { spec: Some(spec), ..EndpointChange::default() }).await
-}
-
-/// Writes a change, and waits until the lanes have seen it.
-pub(super) async fn change(
-    shared: &Shared,
-    old: &Endpoint,
-    change: EndpointChange,
-) -> Result<Arc<Endpoint>, Problem> {
-    let endpoint = shared.engine.stores().directory.change_endpoint(old.key, change).await?;
-    shared.engine.settled().await;
-    Ok(endpoint)
 }
 
 /// An endpoint may newly filter only on event types that exist and are not archived.

@@ -18,13 +18,14 @@ use store::page::{Direction, PageOf};
 use super::own;
 use super::schemas;
 use super::views::event_type::EventTypeOut;
-use crate::http::auth::{Auth, Caller};
+use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, checked, flag};
-use crate::http::idempotency::{Answer, ingest_key};
+use crate::http::idempotency::Answer;
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::http::tokens::Caller;
 use crate::state::Shared;
 
 type Answered = Result<Response, Problem>;
@@ -74,7 +75,7 @@ pub(super) async fn create(
     received: Received,
 ) -> Answered {
     caller.org_only()?;
-    let key = ingest_key(&caller, &received)?;
+    let key = received.ingest_key(&caller)?;
     let mut fields = Fields::parse(&received.body)?;
     let name = fields.firm("name", None, None, checked(text::event_type_name));
     let made = read_type(fields, name.unwrap_or_default(), None, shared.now())?;

@@ -10,7 +10,6 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use domain::error::Invalid;
 use domain::ids::{Kind, MessageKey, PublicId};
-use domain::limits::REQUEST_WAIT_MAX;
 use domain::message::MessageSpec;
 use domain::text;
 use engine::ingest::Post;
@@ -18,7 +17,7 @@ use http::StatusCode;
 use serde_json::value::RawValue;
 use store::StoreError;
 use store::directory::IdOrUid;
-use store::history::MessageFilter;
+use store::history::{MessageFilter, payloads_fill};
 use store::inbox::Accepted;
 use store::page::Direction;
 
@@ -26,14 +25,15 @@ use super::applications;
 use super::message_in::{self, MessageIn};
 use super::own;
 use super::views::message::{MessageOut, PayloadOut};
-use crate::http::auth::{Auth, Caller};
+use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::Fields;
-use crate::http::idempotency::{Answer, body_differs, ingest_key};
+use crate::http::idempotency::{Answer, body_differs};
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::state::{Shared, random};
+use crate::http::tokens::Caller;
+use crate::state::{Shared, random_for_id};
 
 type Answered = Result<Response, Problem>;
 
@@ -47,7 +47,7 @@ pub(super) async fn create(
 ) -> Answered {
     caller.org_only()?;
     let with_content = query.flag("with_content", true)?;
-    let key = ingest_key(&caller, &received)?;
+    let key = received.ingest_key(&caller)?;
     let MessageIn { spec, payload, application } =
         message_in::read(&received.body, shared.settings.payload_bytes_max)?;
     let post = Post {
@@ -55,23 +55,15 @@ pub(super) async fn create(
         app: own::id_or_uid(Kind::Application, &app),
         spec: spec.clone(),
         key,
-        random: random()?,
+        random: random_for_id()?,
     };
-    let mut accepted = ingest(&shared, post.clone()).await?;
-    if let (Accepted::NoApplication, Some(application)) = (&accepted, application) {
+    let again = application.map(|application| (application, post.clone()));
+    let mut accepted = shared.engine.ingest(post).await?;
+    if let (Accepted::NoApplication, Some((application, post))) = (&accepted, again) {
         create_application(&shared, &caller, &post.app, application).await?;
-        accepted = ingest(&shared, post).await?;
+        accepted = shared.engine.ingest(post).await?;
     }
     answer(accepted, &spec, payload, with_content)
-}
-
-/// Nobody waits longer than the bound. The message may be committed yet; a repeat under its key
-/// then finds it.
-async fn ingest(shared: &Shared, post: Post) -> Result<Accepted, Problem> {
-    match tokio::time::timeout(REQUEST_WAIT_MAX, shared.engine.ingest(post)).await {
-        Ok(accepted) => Ok(accepted?),
-        Err(_) => Err(Problem::overloaded()),
-    }
 }
 
 fn answer(
@@ -142,7 +134,8 @@ pub(super) async fn list(
     let app = own::app(&shared, &caller, &app).await?;
     let history = &shared.engine.stores().history;
     let rows = history.messages(app.app.key, filter, page, with_content).await?;
-    let list = paging.frame(rows, |message| message.id.text(Kind::Message));
+    let cut = payloads_fill(&rows);
+    let list = paging.frame(rows, |message| message.id.text(Kind::Message)).unfinished(cut);
     let list = list.view(|message| MessageOut::stored(message, with_content));
     Ok(Answer::json(StatusCode::OK, &list).into_response())
 }

@@ -14,9 +14,12 @@ use store::directory::IdOrUid;
 use store::history::MessageFilter;
 use store::page::{Direction, PageOf};
 
-use crate::http::auth::Caller;
 use crate::http::problem::Problem;
+use crate::http::tokens::Caller;
 use crate::state::Shared;
+
+/// The texts of application and endpoint in a path.
+pub(super) type Names = (String, String);
 
 /// A text of a path, which is an id or the caller's own.
 pub(super) fn id_or_uid(kind: Kind, text: &str) -> IdOrUid {
@@ -68,18 +71,18 @@ pub(super) async fn message_of(
     shared.engine.stores().history.message(app, which).await?.ok_or_else(missing)
 }
 
-/// A message of an application by inner key, without its payload.
+/// A message of an application by inner key.
 pub(super) async fn message_by_key(
     shared: &Shared,
     app: AppKey,
     key: MessageKey,
-) -> Result<Option<Message>, Problem> {
+) -> Result<Message, Problem> {
     let page = PageOf {
         beyond: key.0.checked_add(1).map(MessageKey),
         direction: Direction::Descending,
         limit: 1,
     };
     let history = &shared.engine.stores().history;
-    let found = history.messages(app, MessageFilter::default(), page, false).await?;
-    Ok(found.into_iter().find(|message| message.key == key))
+    let found = history.messages(app, MessageFilter::default(), page, true).await?;
+    found.into_iter().find(|message| message.key == key).ok_or_else(missing)
 }

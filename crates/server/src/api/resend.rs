@@ -13,7 +13,7 @@ use store::history::Resent;
 use super::own;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
-use crate::http::idempotency::{Answer, ingest_key};
+use crate::http::idempotency::Answer;
 use crate::http::problem::Problem;
 use crate::state::Shared;
 
@@ -24,7 +24,7 @@ pub(super) async fn resend(
     Place((app, message, endpoint)): Place<(String, String, String)>,
     received: Received,
 ) -> Result<Response, Problem> {
-    let key = ingest_key(&caller, &received)?;
+    let key = received.ingest_key(&caller)?;
     let (peyk, now) = (Arc::clone(&shared), shared.now());
     let work = async move {
         let app = own::app(&peyk, &caller, &app).await?;
@@ -34,7 +34,7 @@ pub(super) async fn resend(
             let detail = "The endpoint is disabled: enable it first";
             return Err(Problem::bad_request("endpoint_disabled", detail));
         }
-        if peyk.engine.in_flight(endpoint.key, message.key).await {
+        if peyk.engine.in_flight(endpoint.key, message.key).await? {
             let detail = "This message is being sent to this endpoint right now";
             return Err(Problem::conflict("in_flight", detail));
         }

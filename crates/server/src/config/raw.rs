@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value as Toml};
 
-use super::ConfigError;
+use super::error::ConfigError;
 
 /// Every setting and its default, as documented for people.
 const DEFAULTS: &str =

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::limits;
-use domain::policy::RetrySettings;
+use domain::policy::{BreakerOverrides, RetrySettings};
 use domain::target::Guard;
 use engine::settings::HeaderFamilies;
 use resilience::{BreakerConfig, PolicyError};
 
-use super::ConfigError;
+use super::error::ConfigError;
 use super::raw::{Raw, Value, Written};
 use crate::spelling;
 
@@ -291,15 +291,15 @@ impl Reader<'_> {
     }
 
     fn breaker(&self) -> Result<BreakerConfig, ConfigError> {
-        let failures = to_u32(self.in_range("breaker.failures", &(1..=1_000))?);
-        let defaults = BreakerConfig::default();
+        let own = BreakerOverrides {
+            failures: Some(to_u32(self.in_range("breaker.failures", &(1..=1_000))?)),
+            ..BreakerOverrides::default()
+        };
         let breaker = BreakerConfig {
             enabled: self.flag("breaker.enabled")?,
-            failures,
-            keys_min: defaults.keys_min.min(failures),
             open_for: self.span("breaker.open_for")?,
             open_for_max: self.span("breaker.open_for_max")?,
-            ..defaults
+            ..own.over(&BreakerConfig::default())
         };
         breaker.validate().map_err(|fault| self.policy_fault("breaker", fault))?;
         Ok(breaker)

@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
+use domain::idempotency::IngestKey;
 use domain::text;
 use http::request::Parts;
 use http::{HeaderMap, Method, Uri, header};
 use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
 
 use super::limits::Hold;
 use super::problem::Problem;
+use super::tokens::Caller;
 use crate::state::Shared;
 
 /// The variable parts of the path. A part that is no text leads nowhere.
@@ -62,7 +65,7 @@ impl FromRequest<Arc<Shared>> for Received {
 
 impl Received {
     /// The `idempotency-key`, if there is one.
-    pub(crate) fn idempotency_key(&self) -> Result<Option<&str>, Problem> {
+    fn idempotency_key(&self) -> Result<Option<&str>, Problem> {
         const NAME: &str = "idempotency-key";
         let Some(value) = self.headers.get(NAME) else { return Ok(None) };
         let refuse = |rule: &str| Problem::field(&["header", NAME], rule, "value_error");
@@ -74,4 +77,25 @@ impl Received {
             Err(fault) => Err(refuse(&fault.rule)),
         }
     }
+
+    /// The name of this request: who asked, how, where and with which key; and of its body.
+    pub(crate) fn ingest_key(&self, caller: &Caller) -> Result<Option<IngestKey>, Problem> {
+        let Some(key) = self.idempotency_key()? else { return Ok(None) };
+        let mut scope = Sha256::new();
+        for part in [&caller.subject, self.method.as_str(), self.uri.path(), key] {
+            // The length in front keeps neighbours apart.
+            scope.update(part.len().to_le_bytes());
+            scope.update(part);
+        }
+        // An application's token names its organisation beside its subject; both are one caller.
+        scope.update(caller.org.as_bytes());
+        let body = Sha256::digest(&self.body);
+        Ok(Some(IngestKey { scope: first_half(&scope.finalize()), body: first_half(&body) }))
+    }
+}
+
+fn first_half(hash: &[u8]) -> [u8; 16] {
+    let mut half = [0; 16];
+    half.copy_from_slice(&hash[..16]);
+    half
 }

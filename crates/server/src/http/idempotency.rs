@@ -1,4 +1,4 @@
-//! Idempotency keys: how a request is named, and answers to directory writes that are given again.
+//! Idempotency keys: answers to directory writes that are given again.
 //!
 //! Messages are remembered by the store, in the transaction that holds them. Writes to the
 //! directory are remembered here, in memory: an SDK that sends a create again after a lost answer
@@ -17,42 +17,14 @@ use http::StatusCode;
 use quick_cache::sync::Cache;
 use resilience::Timestamp;
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 
-use super::auth::Caller;
-use super::extract::Received;
 use super::problem::{JSON, Problem};
 
 /// Answers remembered.
 const ANSWERS_MAX: usize = 4_096;
 /// A longer answer is not remembered.
 const ANSWER_BYTES_MAX: usize = 32 << 10;
-
-/// The name of a request: who asked, how, where and with which key; and of its body.
-pub(crate) fn ingest_key(
-    caller: &Caller,
-    received: &Received,
-) -> Result<Option<IngestKey>, Problem> {
-    let Some(key) = received.idempotency_key()? else { return Ok(None) };
-    let mut scope = Sha256::new();
-    let place = received.uri.path();
-    for part in [&caller.subject, received.method.as_str(), place, key] {
-        // The length in front keeps neighbours apart.
-        scope.update(part.len().to_le_bytes());
-        scope.update(part);
-    }
-    // An application's token names its organisation beside its subject; both are one caller.
-    scope.update(caller.org.as_bytes());
-    let body = Sha256::digest(&received.body);
-    Ok(Some(IngestKey { scope: first_half(&scope.finalize()), body: first_half(&body) }))
-}
-
-fn first_half(hash: &[u8]) -> [u8; 16] {
-    let mut half = [0; 16];
-    half.copy_from_slice(&hash[..16]);
-    half
-}
 
 /// A body under a key that was used with another one.
 pub(crate) fn body_differs() -> Problem {

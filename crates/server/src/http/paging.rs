@@ -34,6 +34,13 @@ pub(crate) struct ListOut<T> {
 }
 
 impl<T> ListOut<T> {
+    /// The same page, not the last one if it was `cut` short of what was asked for.
+    #[must_use]
+    pub(crate) const fn unfinished(mut self, cut: bool) -> Self {
+        self.done = self.done && !cut;
+        self
+    }
+
     /// The same frame around other rows.
     pub(crate) fn map<U>(self, view: impl FnMut(T) -> U) -> ListOut<U> {
         ListOut {

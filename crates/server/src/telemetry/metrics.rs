@@ -17,6 +17,10 @@ const DEPTH_FRESH: Duration = Duration::from_secs(1);
 /// Bounds of histograms in seconds.
 const SECONDS: [f64; 12] =
     [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
+/// Bounds of a histogram of operations in a batch.
+const OPERATIONS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0];
+/// Bounds of a histogram of sends.
+const SENDS: [f64; 7] = [1.0, 2.0, 3.0, 5.0, 10.0, 15.0, 20.0];
 /// The template of what no route matches.
 pub(crate) const UNMATCHED: &str = "unmatched";
 const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
@@ -36,6 +40,18 @@ impl Metrics {
     pub(crate) fn install(routes: &[&'static str]) -> Result<Self, String> {
         let handle = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+            .and_then(|made| {
+                made.set_buckets_for_metric(
+                    Matcher::Suffix("_batch_operations".to_owned()),
+                    &OPERATIONS,
+                )
+            })
+            .and_then(|made| {
+                made.set_buckets_for_metric(
+                    Matcher::Suffix("_attempts_to_success".to_owned()),
+                    &SENDS,
+                )
+            })
             .and_then(PrometheusBuilder::install_recorder)
             .map_err(|fault| format!("cannot begin metrics: {fault}"))?;
         describe_counter!("peyk_api_requests_total", "Answers of the API by route and class.");

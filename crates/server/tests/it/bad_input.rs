@@ -12,7 +12,6 @@ use crate::support::Server;
 const WRONG: &[(&str, &str, &str, u16)] = &[
     ("GET", "/api/v1/none", "", 404),
     ("GET", "/none/", "", 404),
-    ("GET", "/docs", "", 404),
     ("DELETE", "/api/v1/app", "", 405),
     ("POST", "/api/v1/app/a", "{}", 405),
     ("TRACE", "/api/v1/app", "", 405),

@@ -7,19 +7,35 @@
 
 mod support;
 
+mod answers;
 mod applications;
+mod attempts_counted;
 mod bad_input;
 mod breaker;
+mod breaker_probes;
 mod buries_and_replays;
+mod connections;
+mod crashes;
 mod delivers_once;
 mod demo;
+mod docs_page;
 mod endpoints;
 mod event_types;
+mod forbidden_targets;
 mod idempotency;
+mod large_pages;
+mod metrics;
+mod neighbours;
 mod one_serve_per_directory;
 mod pages;
+mod payloads;
 mod refuses_private_address;
 mod retries_on_5xx;
+mod retry_after;
 mod rotates_secret;
+mod storage_trouble;
 mod survives_restart;
+mod times;
 mod tokens;
+mod urls_and_headers;
+mod waiting;

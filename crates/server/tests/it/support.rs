@@ -2,12 +2,17 @@
 //!
 //! Never: a behaviour of its own.
 
+pub(crate) mod raw;
 pub(crate) mod receiver;
 pub(crate) mod server;
 
 use std::time::Duration;
 
-pub(crate) use receiver::{Receiver, Reply};
+use resilience::Timestamp;
+use serde_json::Value;
+
+pub(crate) use raw::{Raw, Step};
+pub(crate) use receiver::{Gate, Receiver, Reply};
 pub(crate) use server::Server;
 
 /// Nothing that works takes longer, on a machine that is busy with other things too.
@@ -29,4 +34,13 @@ pub(crate) async fn until<T, F: Future<Output = Option<T>>>(
     };
     let found = tokio::time::timeout(PATIENCE, asking).await;
     found.unwrap_or_else(|_| panic!("waited in vain: {what}"))
+}
+
+/// A time as the API writes it.
+#[track_caller]
+pub(crate) fn time(value: &Value) -> Timestamp {
+    let text = value.as_str().unwrap_or_else(|| panic!("no time: {value}"));
+    assert!(text.ends_with('Z'), "{text} is not UTC");
+    let time: jiff::Timestamp = text.parse().unwrap();
+    Timestamp::from_micros(time.as_microsecond())
 }

@@ -10,6 +10,7 @@ use domain::application::AppSnapshot;
 use domain::dead_letter::DeadReason;
 use domain::delivery::{CancelReason, DeliveryState, Pending, Trigger};
 use domain::ids::{AppKey, EndpointKey, MessageKey, PublicId};
+use domain::limits::PAGE_PAYLOAD_BYTES_MAX;
 use domain::message::Message;
 use resilience::Timestamp;
 
@@ -17,7 +18,7 @@ use super::world::{World, all};
 use super::{Case, cases, samples};
 use crate::StoreError;
 use crate::directory::IdOrUid;
-use crate::history::{MessageFilter, Resent};
+use crate::history::{MessageFilter, Resent, payloads_fill};
 use crate::ledger::{Follow, Recorded};
 use crate::page::{Direction, PageOf};
 
@@ -26,6 +27,7 @@ pub const CASES: &[Case] = cases![
     a_message_is_found_by_id_and_by_event_id,
     messages_are_listed_newest_first,
     payloads_are_read_only_when_asked_for,
+    payloads_fill_a_page,
     each_message_filter_leaves_out_the_others,
     message_times_include_after_and_exclude_before,
     pg_01_pg_05_messages_of_one_moment_are_each_listed_once,
@@ -138,6 +140,25 @@ async fn payloads_are_read_only_when_asked_for(world: World) {
         (with.key, with.id, with.accepted_at),
         (without.key, without.id, without.accepted_at)
     );
+}
+
+async fn payloads_fill_a_page(world: World) {
+    let app = world.app(0).await;
+    for _ in 0..5 {
+        let mut new = world.message(&app);
+        new.spec.payload = vec![b'x'; PAGE_PAYLOAD_BYTES_MAX / 3].into();
+        world.post(new).await;
+    }
+    let list = async |beyond, payloads| {
+        let page = PageOf { beyond, direction: Direction::Descending, limit: 10 };
+        let filter = MessageFilter::default();
+        world.stores.history.messages(app.app.key, filter, page, payloads).await.unwrap()
+    };
+    let first = list(None, true).await;
+    assert_eq!((first.len(), payloads_fill(&first)), (4, true), "the fourth fills it");
+    let rest = list(Some(first[3].key), true).await;
+    assert_eq!((rest.len(), payloads_fill(&rest)), (1, false));
+    assert_eq!(list(None, false).await.len(), 5, "nothing is as light");
 }
 
 async fn each_message_filter_leaves_out_the_others(world: World) {

@@ -13,7 +13,9 @@ use super::dead_letters::put_due;
 use super::state::{State, is_success, page};
 use super::writer::Tx;
 use crate::directory::IdOrUid;
-use crate::history::{AttemptFilter, AttemptRow, DeliveryRow, History, MessageFilter, Resent};
+use crate::history::{
+    AttemptFilter, AttemptRow, DeliveryRow, History, MessageFilter, Resent, payloads_fill,
+};
 use crate::page::PageOf;
 use crate::{Reply, StoreError};
 
@@ -43,14 +45,18 @@ impl History for MemoryStore {
         self.read(move |state| {
             let found = state.messages.values();
             let found = found.filter(|message| message.app == app && wanted(message, &filter));
-            let mut found: Vec<Message> = page(found, &asked, |message| message.key)
-                .into_iter()
-                .map(|message| Message::clone(message))
-                .collect();
-            if !payloads {
-                found.iter_mut().for_each(|message| message.spec.payload.clear());
+            let mut listed = Vec::new();
+            for message in page(found, &asked, |message| message.key) {
+                let mut message = Message::clone(message);
+                if !payloads {
+                    message.spec.payload.clear();
+                }
+                listed.push(message);
+                if payloads_fill(&listed) {
+                    break;
+                }
             }
-            found
+            listed
         })
     }
 

@@ -98,11 +98,23 @@ fn keep(
     if tx.state.numbers.contains_key(&(message, endpoint, attempt.number)) {
         attempt.number = tx.state.sends(message, endpoint) + 1;
     }
+    let message_id = tx.state.messages.get(&message)?.id;
+    let endpoint_id = tx.state.endpoints.get(&endpoint)?.row.id;
     let key = AttemptKey(tx.draw());
     let url = tx.state.url(endpoint, attempt.started_at);
     tx.state.numbers.insert((message, endpoint, attempt.number), key);
     let id = PublicId::new(key.0, random);
-    let row = AttemptRow { key, id, message, endpoint, url, attempt, next: None };
+    let row = AttemptRow {
+        key,
+        id,
+        message,
+        message_id,
+        endpoint,
+        endpoint_id,
+        url,
+        attempt,
+        next: None,
+    };
     tx.state.attempts.insert(key, row);
     tx.rows += 1;
     Some(key)

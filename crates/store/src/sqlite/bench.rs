@@ -27,6 +27,7 @@ use super::checkpoint::Helper;
 use super::door::{Door, Job, Room};
 use super::migrate::open_writer;
 use super::shared::Shared;
+use super::stopwatch::started;
 use super::writer::Writer;
 use crate::commits::{BatchStats, Commits, Fresh};
 use crate::directory::NewEndpoint;
@@ -95,7 +96,7 @@ impl Bench<'_> {
         for _ in 0..batch {
             let post = self.post(payload, versions);
             let (answer, _) = oneshot::channel();
-            self.sender.send(Job::Accept(Box::new(post), answer)).unwrap();
+            self.sender.send(Job::Accept(Box::new(post), started(), answer)).unwrap();
         }
         let records = rows.into_iter().map(delivered).collect();
         let (answer, mut answered) = oneshot::channel();
@@ -187,7 +188,7 @@ fn run(path: &Path, apps: usize, keys: bool, batch: usize) {
     let options = SqliteOptions::new(path, Arc::clone(&clock));
     let conn = open_writer(path, options.writer_cache_kib).unwrap();
     let (sender, receiver) = channel();
-    let room = Room { jobs: 1, bytes: 1 };
+    let room = Room { jobs: 1, bytes: 1, wait: Duration::MAX };
     let told = Arc::new(Told::default());
     let shared = Arc::new(Shared::new(clock, Door::new(sender.clone(), room), 0));
     shared.commits.set(Arc::clone(&told) as Arc<dyn Commits>).ok().unwrap();

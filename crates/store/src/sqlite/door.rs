@@ -1,15 +1,17 @@
-//! The way to the writer: one queue of jobs, bounded by number and by bytes of payload.
+//! The way to the writer: one queue of jobs, bounded by number, by bytes of payload and by time.
 //!
 //! A job is in the queue before its future is first polled, and dropping the future takes nothing
-//! back.
+//! back. A post that is refused, at the door or for having waited too long, is not stored.
 //! Never: wait for room; what does not fit is refused at once.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use super::fault::closed;
+use super::stopwatch::started;
 use super::tx::Tx;
 use crate::inbox::{Accepted, NewMessage};
 use crate::ledger::{Record, Recorded};
@@ -24,15 +26,15 @@ pub(super) type Change = Box<dyn FnOnce(&mut Tx<'_>) -> Finish + Send>;
 
 /// Something for the writer to do.
 pub(super) enum Job {
-    /// A message.
-    Accept(Box<NewMessage>, Answer<Accepted>),
+    /// A message, and since when it waits.
+    Accept(Box<NewMessage>, Instant, Answer<Accepted>),
     /// Results.
     Record(Vec<Record>, Answer<Vec<Recorded>>),
     /// Anything else.
     Change(Change),
     /// All that is due at this time besides.
     #[cfg(test)]
-    Chore(std::time::Instant, Answer<()>),
+    Chore(Instant, Answer<()>),
     /// Finish what is queued and end.
     Stop,
 }
@@ -41,7 +43,7 @@ impl Job {
     /// Bytes it holds in memory, roughly.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Accept(new, _) => new.spec.payload.len(),
+            Self::Accept(new, ..) => new.spec.payload.len(),
             Self::Record(records, _) => records.iter().map(record_bytes).sum(),
             #[cfg(test)]
             Self::Chore(..) => 0,
@@ -63,6 +65,8 @@ fn record_bytes(record: &Record) -> usize {
 pub(super) struct Room {
     pub(super) jobs: usize,
     pub(super) bytes: usize,
+    /// How long a post may wait for its turn.
+    pub(super) wait: Duration,
 }
 
 /// The queue's sending end and its bounds.
@@ -87,7 +91,7 @@ impl Door {
 
     pub(super) fn accept(&self, new: NewMessage) -> Reply<'static, Accepted> {
         let (sender, receiver) = oneshot::channel();
-        answered(self.push(Job::Accept(Box::new(new), sender)), receiver)
+        answered(self.push(Job::Accept(Box::new(new), started(), sender)), receiver)
     }
 
     pub(super) fn record(&self, records: Vec<Record>) -> Reply<'static, Vec<Recorded>> {
@@ -112,7 +116,7 @@ impl Door {
     }
 
     #[cfg(test)]
-    pub(super) fn chore(&self, due: std::time::Instant) -> Reply<'static, ()> {
+    pub(super) fn chore(&self, due: Instant) -> Reply<'static, ()> {
         let (sender, receiver) = oneshot::channel();
         answered(self.push(Job::Chore(due, sender)), receiver)
     }
@@ -130,6 +134,11 @@ impl Door {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
             self.waiting_bytes.fetch_sub(job.bytes(), Ordering::Relaxed);
         }
+    }
+
+    /// Whether a post that came at `since` may not be written any more.
+    pub(super) fn is_too_late(&self, since: Instant) -> bool {
+        since.elapsed() > self.room.wait
     }
 
     fn push(&self, job: Job) -> Result<(), StoreError> {

@@ -15,12 +15,16 @@ use super::arrears::{ATTEMPTS, MESSAGES, keys_of};
 use super::deliveries::{deliveries, scheduled, sends};
 use super::inbox::read_message;
 use super::queue::bound;
-use super::rows::{ATTEMPT, MESSAGE, MESSAGE_LEAN, all, attempt, message, one, order, value};
+use super::rows::{
+    ATTEMPT, ATTEMPT_OF, MESSAGE, MESSAGE_LEAN, all, attempt, message, one, order, value,
+};
 use super::scan::{PIECE_ROWS, Part, Span, each, walk, wanted};
 use super::tx::Tx;
 use crate::commits::Fresh;
 use crate::directory::IdOrUid;
-use crate::history::{AttemptFilter, AttemptRow, DeliveryRow, History, MessageFilter, Resent};
+use crate::history::{
+    AttemptFilter, AttemptRow, DeliveryRow, History, MessageFilter, Resent, payloads_fill,
+};
 use crate::page::{Direction, PageOf};
 use crate::{Reply, StoreError};
 
@@ -64,7 +68,9 @@ impl History for SqliteStore {
 
     fn attempt(&self, message: MessageKey, id: PublicId) -> Reply<'_, Option<AttemptRow>> {
         self.readers.read(move |conn| {
-            let sql = format!("SELECT {ATTEMPT} FROM attempt WHERE key = ?1 AND message = ?2");
+            let sql = format!(
+                "SELECT {ATTEMPT} FROM {ATTEMPT_OF} WHERE attempt.key = ?1 AND attempt.message = ?2"
+            );
             let mut statement = conn.prepare_cached(&sql)?;
             let values = [id.key().cast_signed(), message.0.cast_signed()];
             let found = one(&mut statement.query(values)?, |row| with_url(conn, row))?;
@@ -176,7 +182,7 @@ fn messages(
                 if wanted(row, [3, 4, 6], filter)? { message(row).map(Some) } else { Ok(None) }
             })?;
             found.extend(wanted.flatten());
-            Ok(found.len() >= page.limit)
+            Ok(found.len() >= page.limit || payloads_fill(&found))
         })
     })?;
     Ok(found)
@@ -250,10 +256,7 @@ fn wanted_attempt(
     key: i64,
     filter: &AttemptFilter,
 ) -> Result<Option<AttemptRow>, StoreError> {
-    let sql = format!(
-        "SELECT {ATTEMPT}, {OF_MESSAGE} FROM attempt JOIN message ON message.key = attempt.message
-         WHERE attempt.key = ?1"
-    );
+    let sql = format!("SELECT {ATTEMPT}, {OF_MESSAGE} FROM {ATTEMPT_OF} WHERE attempt.key = ?1");
     let mut statement = conn.prepare_cached(&sql)?;
     let found = one(&mut statement.query([key])?, |row| {
         if is_wanted(row, filter)? { with_url(conn, row).map(Some) } else { Ok(None) }
@@ -267,7 +270,7 @@ fn is_wanted(row: &Row<'_>, filter: &AttemptFilter) -> Result<bool, StoreError> 
     let fits = filter.endpoint.is_none_or(|wanted| wanted.0 == endpoint)
         && filter.status.is_none_or(|wanted| wanted == standing)
         && filter.status_class.is_none_or(|wanted| wanted == status / 100 * 100);
-    Ok(fits && wanted(row, [17, 18, 19], &filter.message)?)
+    Ok(fits && wanted(row, [19, 20, 21], &filter.message)?)
 }
 
 /// Reads an attempt, with the URL that held when it was made.

@@ -32,9 +32,12 @@ pub(super) const MESSAGE: &str = "message.key, message.random, app, accepted_at,
 /// The columns that [`message`] reads, without the payload.
 pub(super) const MESSAGE_LEAN: &str = "message.key, message.random, app, accepted_at, event_type, event_id, \
      channels, content_type, retention_days, edited_from, payload IS NULL, NULL";
-/// The columns that [`attempt`] reads, the URL aside.
+/// The columns that [`attempt`] reads from [`ATTEMPT_OF`], the URL aside.
 pub(super) const ATTEMPT: &str = "attempt.key, attempt.random, attempt.message, endpoint, n, started_at, took, manual, \
-     resent, status, failure, retry_after, cut, next_due, next_term, text, body";
+     resent, status, failure, retry_after, cut, next_due, next_term, text, body, message.random, endpoint.id";
+/// Attempts, and what they belong to.
+pub(super) const ATTEMPT_OF: &str = "attempt JOIN message ON message.key = attempt.message \
+     JOIN endpoint ON endpoint.key = attempt.endpoint";
 /// The columns that [`lane`] reads.
 pub(super) const LANE: &str = "endpoint, open_until, generation, open_for, failing_since, forced, since, \
      hold_until, throttled_rounds, rejected_until, rejected_for";
@@ -199,11 +202,14 @@ pub(super) fn attempt(row: &Row<'_>, url: String) -> Result<AttemptRow, StoreErr
         }),
     };
     let next_term = maybe_code(row, 14)?;
+    let message = message_key(row, 2)?;
     Ok(AttemptRow {
         key: AttemptKey(key),
         id: PublicId::new(key, bytes_at(row, 1)?),
-        message: message_key(row, 2)?,
+        message,
+        message_id: PublicId::new(message.0, bytes_at(row, 17)?),
         endpoint: EndpointKey(row.get(3)?),
+        endpoint_id: id_at(row, 18)?,
         url,
         attempt: Attempt {
             number: narrow_at(row, 4)?,

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use resilience::Clock;
 
+use super::answers::Answers;
 use super::door::Door;
 use crate::commits::Commits;
 
@@ -14,6 +15,7 @@ use crate::commits::Commits;
 pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) door: Door,
+    pub(super) answers: Answers,
     pub(super) commits: OnceLock<Arc<dyn Commits>>,
     /// Pending rows.
     pub(super) depth: AtomicI64,
@@ -22,10 +24,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) const fn new(clock: Arc<dyn Clock>, door: Door, depth: i64) -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>, door: Door, depth: i64) -> Self {
         Self {
             clock,
             door,
+            answers: Answers::new(),
             commits: OnceLock::new(),
             depth: AtomicI64::new(depth),
             written: AtomicUsize::new(0),

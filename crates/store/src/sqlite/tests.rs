@@ -79,6 +79,20 @@ async fn a_full_queue_refuses_posts_but_takes_results() {
 }
 
 #[tokio::test]
+async fn a_post_that_waited_too_long_is_refused_and_not_written() {
+    let mut world = World::open().await;
+    let row = world.post(None).await;
+    world.impatient();
+    let held = world.hold();
+    let post = world.store.accept(world.message(None));
+    let result = world.store.record(vec![answered(row, 200, Follow::Delivered)]);
+    drop(held);
+    assert_eq!(post.await, Err(StoreError::Overloaded));
+    assert_eq!(result.await, Ok(vec![Recorded::Applied]), "results wait as long as it takes");
+    assert_eq!(world.store.depth().await.unwrap().0, 0);
+}
+
+#[tokio::test]
 async fn bytes_that_wait_are_bounded() {
     let world = World::with(|options| options.waiting_bytes_max = 10_000).await;
     let held = world.hold();

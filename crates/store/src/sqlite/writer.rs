@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 use domain::limits::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, BATCH_TIME_MAX};
 use rusqlite::Connection;
 
+use super::answers::Waiting;
 use super::batch::Batch;
 use super::checkpoint::Log;
 use super::chores::Chores;
-use super::door::{Answer, Finish, Job};
+use super::door::Job;
 use super::shared::Shared;
+use super::stopwatch::started;
 use super::tx::Tx;
 use crate::StoreError;
 use crate::commits::BatchStats;
-use crate::inbox::Accepted;
-use crate::ledger::Recorded;
 
 /// How long the writer sleeps when nothing is queued, so that chores come to their turn.
 const IDLE: Duration = Duration::from_millis(250);
@@ -33,28 +33,6 @@ pub(super) struct Writer<'c> {
     shared: Arc<Shared>,
     chores: Chores,
     log: Log,
-}
-
-/// An answer that waits for the commit.
-enum Waiting {
-    Accept(Answer<Accepted>, Result<Accepted, StoreError>),
-    Record(Answer<Vec<Recorded>>, Result<Vec<Recorded>, StoreError>),
-    Change(Finish),
-}
-
-impl Waiting {
-    /// Answers, with `fault` in place of what was to be said if there is one.
-    fn answer(self, fault: Option<&StoreError>) {
-        match self {
-            Self::Accept(caller, made) => {
-                drop(caller.send(fault.map_or(made, |fault| Err(fault.clone()))));
-            }
-            Self::Record(caller, made) => {
-                drop(caller.send(fault.map_or(made, |fault| Err(fault.clone()))));
-            }
-            Self::Change(finish) => finish(fault),
-        }
-    }
 }
 
 impl<'c> Writer<'c> {
@@ -132,8 +110,13 @@ impl<'c> Writer<'c> {
 
     fn perform(&mut self, job: Job) -> Waiting {
         match job {
-            Job::Accept(new, caller) => {
-                let made = self.tx.together(|tx| tx.accept(*new));
+            Job::Accept(new, since, caller) => {
+                // Refused before it is written, so that the answer is true.
+                let made = if self.shared.door.is_too_late(since) {
+                    Err(StoreError::Overloaded)
+                } else {
+                    self.tx.together(|tx| tx.accept(*new))
+                };
                 Waiting::Accept(caller, made)
             }
             Job::Record(records, caller) => {
@@ -189,9 +172,7 @@ impl<'c> Writer<'c> {
                 commits.batch(stats);
             }
         }
-        for waiting in waiting {
-            waiting.answer(self.tx.fault.as_ref());
-        }
+        self.shared.answers.give(waiting, self.tx.fault.clone());
     }
 
     /// Does one chore, if one is due.
@@ -203,10 +184,4 @@ impl<'c> Writer<'c> {
         }
         done
     }
-}
-
-/// The one place that measures how long something takes.
-#[expect(clippy::disallowed_methods, reason = "measures a batch; never says what time it is")]
-pub(super) fn started() -> Instant {
-    Instant::now()
 }

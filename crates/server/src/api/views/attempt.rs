@@ -5,7 +5,7 @@
 
 use domain::attempt::{Attempt, Outcome};
 use domain::delivery::Trigger;
-use domain::ids::{Kind, PublicId};
+use domain::ids::Kind;
 use resilience::Term;
 use serde::Serialize;
 use store::history::AttemptRow;
@@ -16,7 +16,7 @@ use super::{time, time_or_none};
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AttemptOut {
-    pub(crate) id: String,
+    id: String,
     url: String,
     response: String,
     response_status_code: u16,
@@ -44,18 +44,9 @@ pub(crate) struct AttemptOut {
     redirect_origin: Option<String>,
 }
 
-/// The names of what an attempt belongs to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Belongs {
-    /// The message.
-    pub(crate) message: PublicId,
-    /// The endpoint, deleted or not.
-    pub(crate) endpoint: PublicId,
-}
-
 impl AttemptOut {
     /// With or without the answer's body.
-    pub(crate) fn new(row: AttemptRow, belongs: Belongs, with_content: bool) -> Self {
+    pub(crate) fn new(row: AttemptRow, with_content: bool) -> Self {
         let attempt = row.attempt;
         let (status, status_text) = status(&attempt);
         let mut shown = Self {
@@ -67,8 +58,8 @@ impl AttemptOut {
             status,
             status_text,
             trigger_type: u8::from(attempt.trigger == Trigger::Manual),
-            msg_id: belongs.message.text(Kind::Message),
-            endpoint_id: belongs.endpoint.text(Kind::Endpoint),
+            msg_id: row.message_id.text(Kind::Message),
+            endpoint_id: row.endpoint_id.text(Kind::Endpoint),
             timestamp: time(attempt.started_at),
             number: attempt.number,
             error: None,

@@ -9,9 +9,10 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body_util::BodyExt as _;
-use tokio::sync::watch;
+use resilience::{Clock as _, SystemClock, Timestamp};
+use tokio::sync::{Semaphore, watch};
 
 use super::PATIENCE;
 
@@ -21,11 +22,52 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
+    /// Waited for before the answer is given.
+    pub(crate) gate: Option<Gate>,
 }
 
 impl Reply {
     pub(crate) fn status(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: format!("said {status}").into_bytes() }
+        let body = format!("said {status}").into_bytes();
+        Self { status, headers: Vec::new(), body, gate: None }
+    }
+
+    /// With one more header line.
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Given once `gate` lets it through.
+    pub(crate) fn held(mut self, gate: &Gate) -> Self {
+        self.gate = Some(gate.clone());
+        self
+    }
+}
+
+/// Holds answers back until a test lets them through.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate(Arc<Semaphore>);
+
+impl Gate {
+    pub(crate) fn shut() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+
+    /// Lets so many answers through.
+    pub(crate) fn allow(&self, count: usize) {
+        self.0.add_permits(count);
+    }
+
+    /// Lets every answer through from now on.
+    pub(crate) fn open(&self) {
+        self.0.close();
+    }
+
+    pub(crate) async fn pass(&self) {
+        if let Ok(permit) = self.0.acquire().await {
+            permit.forget();
+        }
     }
 }
 
@@ -35,11 +77,19 @@ pub(crate) struct Hit {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// When it was complete.
+    pub(crate) at: Timestamp,
 }
 
 impl Hit {
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The number `n` in its body.
+    pub(crate) fn n(&self) -> u64 {
+        let body: serde_json::Value = serde_json::from_slice(&self.body).unwrap();
+        body["n"].as_u64().unwrap()
     }
 }
 
@@ -49,6 +99,26 @@ struct Inner {
     script: Mutex<Script>,
     hits: Mutex<Vec<Hit>>,
     count: watch::Sender<usize>,
+    /// Requests without an answer: now, and the most there ever were.
+    open: Mutex<(usize, usize)>,
+}
+
+/// A request that waits for its answer, or is given up by its sender.
+struct Open(Arc<Inner>);
+
+impl Open {
+    fn new(inner: &Arc<Inner>) -> Self {
+        let mut open = inner.open.lock().unwrap();
+        open.0 += 1;
+        open.1 = open.1.max(open.0);
+        Self(Arc::clone(inner))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.lock().unwrap().0 -= 1;
+    }
 }
 
 /// A receiver.
@@ -74,6 +144,7 @@ impl Receiver {
             script: Mutex::new(Box::new(script)),
             hits: Mutex::default(),
             count: watch::channel(0).0,
+            open: Mutex::default(),
         });
         let router = Router::new().fallback(receive).with_state(Arc::clone(&inner));
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -88,6 +159,23 @@ impl Receiver {
     /// A URL of it.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// `127.0.0.1/32:` and its port: a rule that allows it and nothing else.
+    pub(crate) fn rule(&self) -> String {
+        format!("127.0.0.1/32:{}", self.address.port())
+    }
+
+    /// Requests that have no answer yet.
+    pub(crate) fn open(&self) -> usize {
+        self.inner.open.lock().unwrap().0
+    }
+
+    /// The most requests that were without an answer at once, since this was last asked.
+    pub(crate) fn most_at_once(&self) -> usize {
+        let mut open = self.inner.open.lock().unwrap();
+        let now = open.0;
+        std::mem::replace(&mut open.1, now)
     }
 
     /// Everything it got so far.
@@ -105,21 +193,32 @@ impl Receiver {
 }
 
 async fn receive(State(inner): State<Arc<Inner>>, request: Request) -> Response {
+    let _open = Open::new(&inner);
     let (parts, body) = request.into_parts();
-    let body = body.collect().await.unwrap().to_bytes();
+    let Ok(body) = body.collect().await else {
+        // Cut off by a kill: no complete request.
+        return StatusCode::BAD_REQUEST.into_response();
+    };
     let path = parts.uri.path_and_query().unwrap().to_string();
-    let hit = Hit { path, headers: parts.headers, body };
-    let number = {
+    let hit = Hit { path, headers: parts.headers, body: body.to_bytes(), at: SystemClock.now() };
+    let (number, reply) = {
         let mut hits = inner.hits.lock().unwrap();
         hits.push(hit.clone());
-        hits.len() - 1
+        let number = hits.len() - 1;
+        (number, (inner.script.lock().unwrap())(number, &hit))
     };
-    let reply = (inner.script.lock().unwrap())(number, &hit);
-    inner.count.send_replace(number + 1);
-    let status = StatusCode::from_u16(reply.status).unwrap();
-    let mut response = (status, reply.body).into_response();
+    inner.count.send_modify(|count| *count = (number + 1).max(*count));
+    if let Some(gate) = &reply.gate {
+        gate.pass().await;
+    }
+    let mut response = (StatusCode::from_u16(reply.status).unwrap(), reply.body).into_response();
+    for (name, _) in &reply.headers {
+        response.headers_mut().remove(*name);
+    }
     for (name, value) in reply.headers {
-        response.headers_mut().insert(name, value.parse().unwrap());
+        // Any bytes, as a receiver may send them.
+        let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
+        response.headers_mut().append(HeaderName::from_static(name), value);
     }
     response
 }

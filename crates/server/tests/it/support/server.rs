@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::Client;
@@ -33,6 +34,8 @@ pub(crate) struct Server {
     child: Option<Child>,
     dir: tempfile::TempDir,
     settings: Vec<(String, String)>,
+    /// Said to the shell before it becomes the server.
+    before: &'static str,
     address: String,
     pub(crate) token: String,
     client: Client<HttpConnector, Full<Bytes>>,
@@ -80,11 +83,17 @@ impl Server {
 
     /// Starts one with these settings.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
+        Self::after("", settings).await
+    }
+
+    /// Starts one from a shell that was told `before` first.
+    pub(crate) async fn after(before: &'static str, settings: &[(&str, &str)]) -> Self {
         let pairs = QUICK.iter().chain(settings);
         let mut server = Self {
             child: None,
             dir: tempfile::tempdir().unwrap(),
             settings: pairs.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+            before,
             address: String::new(),
             token: String::new(),
             client: Client::builder(TokioExecutor::new()).build_http(),
@@ -94,7 +103,8 @@ impl Server {
         server
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// A command with its settings.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = command(self.dir.path(), arguments);
         command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         command
@@ -116,8 +126,16 @@ impl Server {
             .append(true)
             .open(self.dir.path().join("log"))
             .unwrap();
-        let mut child =
-            self.command(&["serve"]).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut command = self.command(&["serve"]);
+        if !self.before.is_empty() {
+            let script = format!("{}; exec \"$0\" serve", self.before);
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", &script, PEYK]).current_dir(self.dir.path()).env_clear();
+            let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+            shell.envs(set);
+            command = shell;
+        }
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("listening on http://");
@@ -140,23 +158,47 @@ impl Server {
         self.dir.path()
     }
 
-    /// Kills it as the system would, and starts it again.
-    pub(crate) fn kill_and_restart(&mut self) {
+    /// Changes a setting for the next start.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.settings.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Takes a setting back for the next start.
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.settings.retain(|(set, _)| set != name);
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// Kills it as the system would.
+    pub(crate) fn kill(&mut self) {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// Kills it as the system would, and starts it again.
+    pub(crate) fn kill_and_restart(&mut self) {
+        self.kill();
         self.run();
+    }
+
+    /// Asks it to stop.
+    pub(crate) fn terminate(&self) {
+        let id = self.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     }
 
     /// Asks it to stop and waits until it has.
     pub(crate) fn stop(&mut self) -> Option<i32> {
-        let mut child = self.child.take().unwrap();
-        let id = child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        child.wait().unwrap().code()
+        self.terminate();
+        self.child.take().unwrap().wait().unwrap().code()
     }
 
-    /// Starts it again after [`Server::stop`].
+    /// Starts it again after [`Server::stop`] or [`Server::kill`].
     pub(crate) fn start_again(&mut self) {
         self.run();
     }
@@ -169,6 +211,17 @@ impl Server {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Answer {
+        self.try_send(method, path, headers, body).await.unwrap()
+    }
+
+    /// The same; `None` when the server went away instead of answering.
+    pub(crate) async fn try_send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Option<Answer> {
         let mut request = Request::builder()
             .method(Method::from_bytes(method.as_bytes()).unwrap())
             .uri(format!("http://{}{path}", self.address));
@@ -179,10 +232,10 @@ impl Server {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(body.into())).unwrap();
-        let response = self.client.request(request).await.unwrap();
+        let response = self.client.request(request).await.ok()?;
         let (parts, body) = response.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+        let body = body.collect().await.ok()?.to_bytes();
+        Some(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -244,6 +297,58 @@ impl Server {
             (rows.len() >= count).then_some(rows)
         })
         .await
+    }
+
+    /// Posts so many messages with the payloads `{"n":…}`, some at once, and gives their ids.
+    pub(crate) async fn messages(&self, app: &str, count: usize) -> Vec<String> {
+        let posts = (0..count).map(|n| self.message(app, serde_json::json!({"n": n})));
+        futures_util::stream::iter(posts).buffered(50).collect().await
+    }
+
+    /// Waits until each of these was answered 2xx.
+    pub(crate) async fn wait_delivered(&self, app: &str, messages: &[String]) {
+        for message in messages {
+            super::until("a delivery", || async move {
+                let rows = self.attempts(app, message).await;
+                rows.iter().any(|row| row["status"] == 0).then_some(())
+            })
+            .await;
+        }
+    }
+
+    /// What `GET …/breaker` says of endpoint `e`.
+    pub(crate) async fn breaker(&self, app: &str) -> Value {
+        self.get(&format!("/app/{app}/endpoint/e/breaker")).await.expect(200)
+    }
+
+    /// Waits until the breaker of endpoint `e` is in this state.
+    pub(crate) async fn wait_breaker(&self, app: &str, state: &str) -> Value {
+        super::until("a state of the breaker", || async move {
+            let breaker = self.breaker(app).await;
+            (breaker["state"] == state).then_some(breaker)
+        })
+        .await
+    }
+
+    /// Forces the breaker of endpoint `e`, or gives it back to itself.
+    pub(crate) async fn force(&self, app: &str, state: &str) {
+        let path = format!("/app/{app}/endpoint/e/breaker");
+        self.post(&path, &serde_json::json!({"state": state})).await.expect(200);
+    }
+
+    /// Waits until nothing waits for endpoint `e`.
+    pub(crate) async fn wait_idle(&self, app: &str) {
+        super::until("an empty queue", || async move {
+            (self.breaker(app).await["waiting"] == 0).then_some(())
+        })
+        .await;
+    }
+
+    /// The value of a metric; 0 when it has none.
+    pub(crate) async fn metric(&self, name: &str) -> f64 {
+        let page = self.send("GET", "/metrics", &[], "").await.text();
+        let line = page.lines().find(|line| line.split(' ').next() == Some(name));
+        line.map_or(0.0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
     }
 
     /// Waits until an application has so many dead letters.

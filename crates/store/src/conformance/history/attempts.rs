@@ -16,6 +16,7 @@ use crate::page::{Direction, PageOf};
 /// The suite.
 pub const CASES: &[Case] = cases![
     an_attempt_is_found_by_its_id,
+    an_attempt_names_what_it_belongs_to,
     attempts_of_a_message_and_to_an_endpoint_agree,
     each_attempt_filter_leaves_out_the_others,
     attempts_are_filtered_by_their_message,
@@ -97,6 +98,22 @@ async fn an_attempt_is_found_by_its_id(world: World) {
         assert_eq!(history.attempt(other, row.id).await.unwrap(), None, "of another message");
         let wrong = PublicId::new(row.id.key(), [0; 12]);
         assert_eq!(history.attempt(message, wrong).await.unwrap(), None);
+    }
+}
+
+async fn an_attempt_names_what_it_belongs_to(world: World) {
+    let app = world.app(2).await;
+    let message = send(&world, &app, 200).await;
+    let id = world.read(app.app.key, message).await.id;
+    world.stores.directory.delete_endpoint(app.endpoints[1].key).await.unwrap();
+    let (history, rows) = (&world.stores.history, world.attempts(message).await);
+    assert_eq!(rows.len(), 2, "of a deleted endpoint too");
+    for (row, endpoint) in rows.into_iter().zip(&app.endpoints) {
+        assert_eq!((row.message_id, row.endpoint_id), (id, endpoint.id));
+        let filter = AttemptFilter::default();
+        let to_it = page(&world, Of::Endpoint(row.endpoint), &filter, all()).await;
+        assert_eq!(to_it, std::slice::from_ref(&row));
+        assert_eq!(history.attempt(message, row.id).await.unwrap(), Some(row));
     }
 }
 

@@ -91,23 +91,19 @@ async fn a_window_cut_off_by_a_crash_is_written_again() {
         world.store.record(vec![answered(row, 200, Follow::Delivered)]).await.unwrap();
         made.push(row.message);
     }
-    let cut = world.store.shared.door.change(|tx| {
-        // What a first piece leaves behind: a row of the window, and up to where the window goes.
-        let keys: Vec<u8> = {
-            let mut keys = tx.conn.prepare("SELECT key FROM message ORDER BY key LIMIT 100")?;
-            let keys = keys.query_map([], |row| row.get::<_, i64>(0))?;
-            keys.flatten().flat_map(i64::to_be_bytes).collect()
-        };
-        tx.conn.execute_batch("DELETE FROM message_by_app; DELETE FROM listed")?;
-        let last: Vec<u8> = keys[keys.len() - 8..].to_vec();
-        let last = i64::from_be_bytes(last.try_into().unwrap_or_default());
-        let sql = "INSERT INTO message_by_app VALUES (1, ?1, ?2)";
-        tx.conn.execute(sql, rusqlite::params![last, keys])?;
-        let sql = "INSERT INTO listed SELECT 'messages', 0, key FROM message ORDER BY key LIMIT 1 OFFSET 199";
-        tx.conn.execute(sql, [])?;
-        Ok(())
-    });
-    cut.await.unwrap();
+    world.store.close();
+    // What a first piece leaves behind: a row of the window, and up to where the window goes.
+    let conn = rusqlite::Connection::open(world.path()).unwrap();
+    let tables = "DELETE FROM message_by_app; DELETE FROM attempt_by_endpoint; DELETE FROM listed";
+    conn.execute_batch(tables).unwrap();
+    let keys: Vec<u8> =
+        made[..100].iter().flat_map(|key| key.0.cast_signed().to_be_bytes()).collect();
+    let sql = "INSERT INTO message_by_app VALUES (?1, ?2, ?3)";
+    let row = rusqlite::params![world.endpoint.app.0, made[99].0.cast_signed(), keys];
+    conn.execute(sql, row).unwrap();
+    let sql = "INSERT INTO listed VALUES ('messages', 0, ?1)";
+    conn.execute(sql, [made[199].0.cast_signed()]).unwrap();
+    drop(conn);
     world.reopen();
     check(&world, &made).await;
     world.chores().await;

@@ -99,6 +99,12 @@ impl World {
         Arc::clone(&self.options.clock)
     }
 
+    /// Opens the same file with no patience: every post has waited too long.
+    pub(super) fn impatient(&mut self) {
+        self.options.wait_max = Duration::ZERO;
+        self.reopen();
+    }
+
     /// Closes the store and opens the same file.
     pub(super) fn reopen(&mut self) {
         self.store.close();
@@ -165,7 +171,7 @@ impl World {
     /// Has the writer do all its chores.
     pub(super) async fn chores(&self) {
         for _ in 0..100 {
-            let now = super::super::writer::started() + Duration::from_secs(60);
+            let now = super::super::stopwatch::started() + Duration::from_secs(60);
             self.store.shared.door.chore(now).await.unwrap();
         }
     }

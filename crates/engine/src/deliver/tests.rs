@@ -1,0 +1,74 @@
+//! What is signed is sent; what nobody signs is not.
+//!
+//! Never: the network.
+
+use bytes::Bytes;
+use domain::classify::{Class, classify};
+use domain::endpoint::{EndpointSpec, LiveSecret, Ordering};
+use domain::ids::{AppKey, EndpointKey, PublicId};
+use domain::policy::{BreakerOverrides, RetryOn, RetryOverrides};
+use domain::target::Target;
+use resilience::ManualClock;
+use webhook::Secret;
+
+use super::*;
+use crate::transport::scripted::{Script, ScriptedTransport};
+
+const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+fn endpoint(expires_at: &[Option<Timestamp>]) -> Arc<Endpoint> {
+    let live = |expires_at: &Option<Timestamp>| LiveSecret {
+        secret: Secret::from_random_hmac([7; 24]),
+        expires_at: *expires_at,
+    };
+    let spec = EndpointSpec {
+        target: Target::parse("url", "https://receiver.example/hook", false).unwrap(),
+        description: String::new(),
+        uid: None,
+        version: 1,
+        disabled: None,
+        event_types: None,
+        channels: None,
+        throttle_rate: None,
+        metadata: "{}".to_owned(),
+        headers: Vec::new(),
+        retry: RetryOverrides::default(),
+        breaker: BreakerOverrides::default(),
+        timeout: None,
+        ordering: Ordering::Unordered,
+    };
+    Arc::new(Endpoint {
+        key: EndpointKey(7),
+        id: PublicId::new(1, [0; 12]),
+        app: AppKey(1),
+        app_id: PublicId::new(1, [0; 12]),
+        spec,
+        secrets: expires_at.iter().map(live).collect(),
+        version: 1,
+        created_at: NOW,
+        updated_at: NOW,
+    })
+}
+
+#[tokio::test]
+async fn nothing_is_sent_that_nobody_signs() {
+    let transport = Arc::new(ScriptedTransport::new(|_| Script::status(200)));
+    let clock = Arc::new(ManualClock::new(NOW));
+    let courier = Courier::new(&Settings::default(), Arc::clone(&transport) as _, clock);
+    let envelope = Envelope {
+        id: PublicId::new(2, [0; 12]),
+        payload: Bytes::from_static(b"{}"),
+        content_type: ContentType::Json,
+    };
+    let errand = Errand { number: 1, trigger: Trigger::Scheduled };
+    for expired in [endpoint(&[]), endpoint(&[Some(NOW), Some(NOW.minus(Duration::from_secs(1)))])]
+    {
+        let attempt = courier.attempt(expired, &envelope, errand).await;
+        assert_eq!(classify(&attempt, &RetryOn::All), Class::Internal, "{attempt:?}");
+    }
+    assert_eq!(transport.count(), 0);
+    courier.attempt(endpoint(&[None, Some(NOW)]), &envelope, errand).await;
+    let sent = transport.take().remove(0);
+    let signature = sent.headers["webhook-signature"].to_str().unwrap();
+    assert_eq!(signature.split(' ').count(), 1, "the expired one does not sign: {signature}");
+}

@@ -1,0 +1,233 @@
+//! The storage gives way: full, read-only, or somebody else's.
+//!
+//! What cannot be committed is answered 503 and never sent; what was acknowledged is sent, by the
+//! same process, once there is room again.
+//! Never: a 202 for what is not on disk, or a byte written to a file that is not ours.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::support::server::command;
+use crate::support::{Receiver, Server};
+
+/// Runs a command of the system; whether it is there and did it.
+fn system(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
+}
+
+/// What was posted: ids of what was acknowledged, numbers of what was refused.
+#[derive(Default)]
+struct Posted {
+    acknowledged: Vec<String>,
+    refused: Vec<u64>,
+    next: u64,
+}
+
+impl Posted {
+    /// Posts one message of some size; whether it was acknowledged.
+    async fn post(&mut self, server: &Server) -> bool {
+        let n = self.next;
+        self.next += 1;
+        let message = json!({"eventType": "t", "payload": {"n": n, "filling": "x".repeat(8_000)}});
+        let answer = server.post("/app/a/msg", &message).await;
+        if answer.status == 202 {
+            self.acknowledged.push(answer.expect(202)["id"].as_str().unwrap().to_owned());
+            return true;
+        }
+        assert_eq!(answer.expect(503)["code"], "storage_unavailable");
+        self.refused.push(n);
+        false
+    }
+
+    /// Posts until nothing more is taken, and a few times more.
+    async fn until_refused(&mut self, server: &Server) {
+        for _ in 0..5_000 {
+            if !self.post(server).await {
+                break;
+            }
+        }
+        for _ in 0..20 {
+            self.post(server).await;
+        }
+        assert!(self.refused.len() > 1, "the storage never gave way");
+    }
+
+    /// Waits until posts are taken again, and checks what arrived.
+    async fn recovered(&mut self, server: &Server, receiver: &Receiver) {
+        for _ in 0..5_000 {
+            if self.post(server).await {
+                break;
+            }
+            server.get("/health/ping").await.expect(204);
+        }
+        server.wait_delivered("a", &self.acknowledged).await;
+        for hit in receiver.hits() {
+            let id = hit.header("webhook-id");
+            assert!(self.acknowledged.iter().any(|known| known == id), "{id} was refused");
+            assert!(!self.refused.contains(&hit.n()));
+        }
+        let health = server.get("/health").await.expect(200);
+        assert_eq!(health["database"]["status"], "ok");
+    }
+}
+
+async fn begin(server: &Server, receiver: &Receiver) -> Posted {
+    server.app_with("a", &receiver.url("/"), json!({})).await;
+    let mut posted = Posted::default();
+    for _ in 0..5 {
+        assert!(posted.post(server).await);
+    }
+    posted
+}
+
+/// How large the largest file of the database is.
+fn largest(data: &Path) -> u64 {
+    let files = std::fs::read_dir(data).unwrap();
+    files.map(|file| file.unwrap().metadata().unwrap().len()).max().unwrap()
+}
+
+#[tokio::test]
+async fn du_20_a_full_disk_refuses_posts_loses_nothing_and_recovers_by_itself() {
+    if !system("prlimit", &["--version"]) {
+        println!("skipped: there is no `prlimit` to limit the size of files with");
+        return;
+    }
+    // A write beyond the limit is an error then, and not the end of the process.
+    let server = Server::after("trap '' XFSZ", &[]).await;
+    let receiver = Receiver::start().await;
+    let mut posted = begin(&server, &receiver).await;
+    let limit = |bytes: &str| {
+        let id = server.id().to_string();
+        assert!(system("prlimit", &["--pid", &id, &format!("--fsize={bytes}")]));
+    };
+    for _ in 0..2 {
+        limit(&format!("{}:", largest(&server.dir().join("data")) + (128 << 10)));
+        posted.until_refused(&server).await;
+        server.get("/app/a/msg").await.expect(200);
+        assert!(server.metric("peyk_commits_total{result=\"failed\"}").await > 0.0);
+        limit("unlimited:");
+        posted.recovered(&server, &receiver).await;
+    }
+}
+
+/// A small file system in memory; unmounted with it.
+struct Small(PathBuf);
+
+impl Small {
+    /// Needs rights that most users do not have.
+    fn mount(path: &Path) -> Option<Self> {
+        std::fs::create_dir(path).unwrap();
+        let shown = path.to_str().unwrap();
+        system("mount", &["-t", "tmpfs", "-o", "size=4m", "tmpfs", shown])
+            .then(|| Self(path.to_owned()))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        system("umount", &["-l", self.0.to_str().unwrap()]);
+    }
+}
+
+#[tokio::test]
+async fn a_full_file_system_is_survived_also_with_a_kill() {
+    let scratch = tempfile::tempdir().unwrap();
+    let Some(small) = Small::mount(&scratch.path().join("small")) else {
+        println!("skipped: only root may mount a small file system");
+        return;
+    };
+    let data = small.0.join("data");
+    let mut server = Server::with(&[("PEYK_DATA_DIR", data.to_str().unwrap())]).await;
+    let receiver = Receiver::start().await;
+    let mut posted = begin(&server, &receiver).await;
+    posted.until_refused(&server).await;
+    // Somebody makes room.
+    let shown = small.0.to_str().unwrap();
+    assert!(system("mount", &["-o", "remount,size=16m", shown]));
+    posted.recovered(&server, &receiver).await;
+    // Somebody else fills it, and the process dies in the middle of that.
+    let filler = small.0.join("filler");
+    let _full = std::fs::write(&filler, vec![0; 32 << 20]);
+    posted.until_refused(&server).await;
+    server.kill();
+    std::fs::remove_file(&filler).unwrap();
+    server.start_again();
+    posted.recovered(&server, &receiver).await;
+
+    assert_eq!(server.stop(), Some(0));
+    assert!(system("mount", &["-o", "remount,ro", shown]));
+    let output = server.command(&["serve"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.to_lowercase().contains("read-only"), "{said}");
+    assert!(system("mount", &["-o", "remount,rw", shown]));
+}
+
+/// Files that nobody may write to, until this is dropped.
+struct Frozen(Vec<PathBuf>);
+
+impl Frozen {
+    fn freeze(data: &Path) -> Option<Self> {
+        let files = ["peyk.db", "peyk.db-wal"].map(|name| data.join(name)).to_vec();
+        let frozen = Self(files);
+        let all = frozen.0.iter().all(|file| system("chattr", &["+i", file.to_str().unwrap()]));
+        // Some file systems take the mark and do not mind it.
+        let minded = File::options().append(true).open(&frozen.0[0]).is_err();
+        (all && minded).then_some(frozen)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        for file in &self.0 {
+            system("chattr", &["-i", file.to_str().unwrap()]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_becomes_read_only_refuses_posts_and_recovers_by_itself() {
+    let (server, receiver) = (Server::start().await, Receiver::start().await);
+    let mut posted = begin(&server, &receiver).await;
+    let Some(frozen) = Frozen::freeze(&server.dir().join("data")) else {
+        println!("skipped: files cannot be made immutable here");
+        return;
+    };
+    posted.until_refused(&server).await;
+    let change = server.patch("/app/a/endpoint/e", &json!({"description": "d"})).await;
+    assert_eq!(change.expect(503)["code"], "storage_unavailable");
+    drop(frozen);
+    posted.recovered(&server, &receiver).await;
+    server.patch("/app/a/endpoint/e", &json!({"description": "d"})).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_foreign_file_is_refused_in_a_sentence_and_left_as_it_is() {
+    let mut server = Server::start().await;
+    server.app_with("a", "https://h.example", json!({})).await;
+    assert_eq!(server.stop(), Some(0));
+    let path = server.dir().join("data/peyk.db");
+    let own = std::fs::read(&path).unwrap();
+    // Another program's mark in the header of a good database; a later version; a torn file; text.
+    let mut other = own.clone();
+    other[68..72].copy_from_slice(b"Othr");
+    let mut newer = own.clone();
+    newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    let torn = [&own[..100], &[0xA5; 4_000]].concat();
+    let text = b"a list of things to do, and no database".to_vec();
+    for bytes in [other, newer, torn, text] {
+        std::fs::write(&path, &bytes).unwrap();
+        let output = command(server.dir(), &["serve"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let last = said.trim_end().lines().last().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(last.contains("left as it is") || last.contains("left as it was"), "{said}");
+        assert!(std::fs::read(&path).unwrap() == bytes, "byte for byte");
+    }
+    std::fs::write(&path, own).unwrap();
+    server.start_again();
+    server.get("/app/a/endpoint/e").await.expect(200);
+}
