@@ -15,6 +15,7 @@ pub const KSUID_EPOCH_SECS: i64 = 1_400_000_000;
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TEXT_LEN: usize = 27;
+const FIVE_DIGITS: u64 = 62_u64.pow(5);
 
 macro_rules! key {
     ($(#[$doc:meta])* $name:ident, $inner:ty) => {
@@ -169,18 +170,22 @@ impl PublicId {
         for (word, four) in words.iter_mut().zip(self.0.chunks_exact(4)) {
             *word = u32::from_be_bytes([four[0], four[1], four[2], four[3]]);
         }
-        for digit in digits.iter_mut().rev() {
+        // Five digits a pass over the words: 62^5 is the largest power that fits 32 bits.
+        for five in digits.rchunks_mut(5) {
             let mut rest = 0_u64;
             for word in &mut words {
                 let wide = (rest << 32) | u64::from(*word);
-                *word = u32::try_from(wide / 62).unwrap_or(u32::MAX);
-                rest = wide % 62;
+                *word = u32::try_from(wide / FIVE_DIGITS).unwrap_or(u32::MAX);
+                rest = wide % FIVE_DIGITS;
             }
-            *digit = BASE62[usize::try_from(rest).unwrap_or(0)];
+            for digit in five.iter_mut().rev() {
+                *digit = BASE62[usize::try_from(rest % 62).unwrap_or(0)];
+                rest /= 62;
+            }
         }
         let mut text = String::with_capacity(kind.prefix().len() + TEXT_LEN);
         text.push_str(kind.prefix());
-        text.extend(digits.iter().map(|&digit| char::from(digit)));
+        text.push_str(std::str::from_utf8(&digits).unwrap_or_default());
         text
     }
 
