@@ -64,23 +64,26 @@ impl Suspects {
         if found.is_empty() && stored.is_empty() {
             return Ok(Self::default());
         }
-        let was_found = |suspect: &Suspect| {
-            found
-                .iter()
-                .any(|one| (one.endpoint, one.message) == (suspect.endpoint, suspect.message))
-        };
-        let mut crashes: BTreeMap<Key, u32> = stored
-            .into_iter()
-            .filter(|suspect| suspect.crashes > 0 || was_found(suspect))
-            .map(|suspect| ((suspect.endpoint, suspect.message), suspect.crashes))
-            .collect();
+        let mut crashes = BTreeMap::new();
+        for suspect in stored {
+            let key = (suspect.endpoint, suspect.message);
+            let found = found.iter().find(|one| (one.endpoint, one.message) == key);
+            let again = match found {
+                Some(one) => one.manual || is_pending(stores, key).await?,
+                // Convicted, delivered or cancelled since: a replay begins without suspicion.
+                None => suspect.crashes > 0 && is_pending(stores, key).await?,
+            };
+            if again {
+                crashes.insert(key, suspect.crashes);
+            }
+        }
         for one in found {
             let key = (one.endpoint, one.message);
-            if !one.alone && !one.manual && !is_pending(stores, key).await? {
+            if !one.manual && !is_pending(stores, key).await? {
                 // Its result was recorded in time.
                 continue;
             }
-            let count = crashes.entry(key).or_insert(0);
+            let count = crashes.entry(key).or_insert(0_u32);
             *count = count.saturating_add(u32::from(one.alone));
         }
         let suspects = Self { crashes, since: now, ..Self::default() };
@@ -157,7 +160,7 @@ impl Suspects {
     /// Its record is committed: nothing is suspected any more. Says whether the kept list should be
     /// written again.
     pub(super) fn clear(&mut self, key: Key) -> bool {
-        self.crashes.remove(&key).is_some() && self.crashes.is_empty()
+        self.crashes.remove(&key).is_some_and(|crashes| crashes > 0 || self.crashes.is_empty())
     }
 }
 
