@@ -49,7 +49,7 @@ pub(crate) struct Peyk {
     running: engine::engine::Running,
     store: Arc<SqliteStore>,
     /// Held as long as this runs.
-    _lock: File,
+    _locks: Vec<File>,
 }
 
 /// The machine's clock.
@@ -94,7 +94,7 @@ impl Peyk {
         settings: Settings,
         observer: Arc<dyn Observer>,
     ) -> Result<Self, String> {
-        let lock = lock(&settings.data_dir)?;
+        let lock = lock(&settings.data_dir, &settings.database)?;
         let secret = secret::read_or_make(&settings)?;
         // Before anything is sent: a taken port must not cost a restart of deliveries.
         let listener = TcpListener::bind(&settings.listen_address).await.map_err(|fault| {
@@ -126,7 +126,7 @@ impl Peyk {
         let router = routes.router(Arc::clone(&shared));
         let serving = tokio::spawn(serve::serve(listener, router, stopped));
         let upkeep = tokio::spawn(upkeep(Arc::clone(&shared)));
-        Ok(Self { address, shared, stop, serving, upkeep, running, store, _lock: lock })
+        Ok(Self { address, shared, stop, serving, upkeep, running, store, _locks: lock })
     }
 
     /// Where it listens.
@@ -151,20 +151,28 @@ impl Peyk {
     }
 }
 
-/// Only one process at a time may use a data directory.
-fn lock(data_dir: &Path) -> Result<File, String> {
+/// Only one process at a time may use a data directory, and only one a database, wherever it is.
+fn lock(data_dir: &Path, database: &Path) -> Result<Vec<File>, String> {
     let shown = data_dir.display();
     std::fs::create_dir_all(data_dir).map_err(|fault| {
         format!("cannot make the data directory {shown}: {fault}; set data_dir to another one")
     })?;
-    let path = data_dir.join("lock");
-    let file = File::options().write(true).create(true).truncate(false).open(&path);
+    let ours = format!("the data directory {shown}: stop it, or set data_dir to another one");
+    let mut locks = vec![lock_file(&data_dir.join("lock"), &ours)?];
+    let mut beside = database.as_os_str().to_owned();
+    beside.push(".lock");
+    let shown = database.display();
+    let theirs = format!("the database {shown}: stop it, or set database_url to another one");
+    locks.push(lock_file(Path::new(&beside), &theirs)?);
+    Ok(locks)
+}
+
+fn lock_file(path: &Path, what: &str) -> Result<File, String> {
+    let file = File::options().write(true).create(true).truncate(false).open(path);
     let file = file.map_err(|fault| format!("cannot open {}: {fault}", path.display()))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(format!(
-            "another peyk uses the data directory {shown}: stop it, or set data_dir to another one"
-        )),
+        Err(TryLockError::WouldBlock) => Err(format!("another peyk uses {what}")),
         Err(TryLockError::Error(fault)) => Err(format!("cannot lock {}: {fault}", path.display())),
     }
 }

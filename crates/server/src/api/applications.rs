@@ -53,7 +53,7 @@ pub(super) async fn create(
 ) -> Answered {
     caller.org_only()?;
     let get_if_exists = query.flag("get_if_exists", false)?;
-    let key = received.ingest_key(&caller)?;
+    let key = received.ingest_key(&caller, None)?;
     let spec = spec_of(Fields::parse(&received.body)?, None)?;
     let (peyk, now) = (Arc::clone(&shared), shared.now());
     let work = async move {

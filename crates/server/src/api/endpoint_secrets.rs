@@ -59,7 +59,7 @@ pub(super) async fn rotate(
     Place((app, endpoint)): Place<Names>,
     received: Received,
 ) -> Answered {
-    let key = received.ingest_key(&caller)?;
+    let key = received.ingest_key(&caller, None)?;
     let mut fields = Fields::parse(&received.body)?;
     let secret = given(&mut fields, "key");
     let grace = fields.nullable(

@@ -59,7 +59,7 @@ pub(super) async fn create(
     Place(app): Place<String>,
     received: Received,
 ) -> Answered {
-    let key = received.ingest_key(&caller)?;
+    let key = received.ingest_key(&caller, None)?;
     let mut fields = Fields::parse(&received.body)?;
     let secret = secrets::given(&mut fields, "secret");
     let spec = spec_of(fields, None, &shared.settings)?;

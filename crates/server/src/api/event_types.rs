@@ -75,7 +75,7 @@ pub(super) async fn create(
     received: Received,
 ) -> Answered {
     caller.org_only()?;
-    let key = received.ingest_key(&caller)?;
+    let key = received.ingest_key(&caller, None)?;
     let mut fields = Fields::parse(&received.body)?;
     let name = fields.firm("name", None, None, checked(text::event_type_name));
     let made = read_type(fields, name.unwrap_or_default(), None, shared.now())?;

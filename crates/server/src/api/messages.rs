@@ -47,20 +47,19 @@ pub(super) async fn create(
 ) -> Answered {
     caller.org_only()?;
     let with_content = query.flag("with_content", true)?;
-    let key = received.ingest_key(&caller)?;
+    let which = own::id_or_uid(Kind::Application, &app);
+    let known = shared.engine.app(caller.org, &which).await?;
+    let key = received.ingest_key(&caller, known.as_ref().map(|known| &known.app.id))?;
     let MessageIn { spec, payload, application } =
         message_in::read(&received.body, shared.settings.payload_bytes_max)?;
-    let post = Post {
-        org: caller.org,
-        app: own::id_or_uid(Kind::Application, &app),
-        spec: spec.clone(),
-        key,
-        random: random_for_id()?,
-    };
+    let post =
+        Post { org: caller.org, app: which, spec: spec.clone(), key, random: random_for_id()? };
     let again = application.map(|application| (application, post.clone()));
     let mut accepted = shared.engine.ingest(post).await?;
-    if let (Accepted::NoApplication, Some((application, post))) = (&accepted, again) {
+    if let (Accepted::NoApplication, Some((application, mut post))) = (&accepted, again) {
         create_application(&shared, &caller, &post.app, application).await?;
+        let made = shared.engine.app(caller.org, &post.app).await?;
+        post.key = received.ingest_key(&caller, made.as_ref().map(|made| &made.app.id))?;
         accepted = shared.engine.ingest(post).await?;
     }
     answer(accepted, &spec, payload, with_content)

@@ -24,7 +24,7 @@ pub(super) async fn resend(
     Place((app, message, endpoint)): Place<(String, String, String)>,
     received: Received,
 ) -> Result<Response, Problem> {
-    let key = received.ingest_key(&caller)?;
+    let key = received.ingest_key(&caller, None)?;
     let (peyk, now) = (Arc::clone(&shared), shared.now());
     let work = async move {
         let app = own::app(&peyk, &caller, &app).await?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
 use domain::idempotency::IngestKey;
+use domain::ids::PublicId;
 use domain::text;
 use http::request::Parts;
 use http::{HeaderMap, Method, Uri, header};
@@ -79,7 +80,14 @@ impl Received {
     }
 
     /// The name of this request: who asked, how, where and with which key; and of its body.
-    pub(crate) fn ingest_key(&self, caller: &Caller) -> Result<Option<IngestKey>, Problem> {
+    ///
+    /// `place` is what the path leads to now: a name may lead to another thing later, and a key
+    /// belongs to the thing.
+    pub(crate) fn ingest_key(
+        &self,
+        caller: &Caller,
+        place: Option<&PublicId>,
+    ) -> Result<Option<IngestKey>, Problem> {
         let Some(key) = self.idempotency_key()? else { return Ok(None) };
         let mut scope = Sha256::new();
         for part in [&caller.subject, self.method.as_str(), self.uri.path(), key] {
@@ -89,6 +97,9 @@ impl Received {
         }
         // An application's token names its organisation beside its subject; both are one caller.
         scope.update(caller.org.as_bytes());
+        if let Some(place) = place {
+            scope.update(place.as_bytes());
+        }
         let body = Sha256::digest(&self.body);
         Ok(Some(IngestKey { scope: first_half(&scope.finalize()), body: first_half(&body) }))
     }

@@ -55,6 +55,25 @@ async fn another_body_another_path_another_key() {
 }
 
 #[tokio::test]
+async fn a_key_belongs_to_the_application_and_not_to_its_name() {
+    let server = Server::start().await;
+    let body = json!({"eventType": "t", "payload": {}, "application": {"name": "a", "uid": "a"}});
+    let post = async || {
+        let headers = [("idempotency-key", "k")];
+        server.send("POST", "/api/v1/app/a/msg", &headers, body.to_string()).await.expect(202)
+    };
+    // The first post makes the application; the repeat finds it there.
+    let first = post().await;
+    assert_eq!(post().await, first);
+    assert_eq!(server.send("DELETE", "/api/v1/app/a", &[], String::new()).await.status, 204);
+    let other = post().await;
+    assert_ne!(other["id"], first["id"], "the name leads to another application now");
+    let path = format!("/app/a/msg/{}", other["id"].as_str().unwrap());
+    assert_eq!(server.get(&path).await.expect(200)["id"], other["id"]);
+    assert_eq!(post().await, other);
+}
+
+#[tokio::test]
 async fn id_03_what_was_refused_is_not_remembered() {
     let server = Server::start().await;
     let headers = [("idempotency-key", "k")];

@@ -24,6 +24,17 @@ async fn a_second_serve_ends_at_once() {
     assert_eq!(server.get("/health/ping").await.status, 204, "the first goes on");
 }
 
+#[tokio::test]
+async fn a_second_serve_on_the_same_database_ends_at_once() {
+    let server = Server::start().await;
+    let other = tempfile::tempdir().unwrap();
+    let database = format!("sqlite://{}/peyk.db", server.dir().display());
+    let mut second = command(other.path(), &["serve"]);
+    let second = second.env("PEYK_DATABASE_URL", database).output().unwrap();
+    let said = one_line(&second, 1);
+    assert!(said.contains("another peyk uses the database"), "{said}");
+}
+
 #[test]
 fn a_bad_setting_is_named() {
     let dir = tempfile::tempdir().unwrap();

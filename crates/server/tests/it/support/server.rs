@@ -72,6 +72,8 @@ impl Answer {
 pub(crate) fn command(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(PEYK);
     command.args(arguments).current_dir(dir).env_clear().env("PEYK_DATA_DIR", dir.join("data"));
+    // A port of its own, so that tests go on side by side.
+    command.env("PEYK_LISTEN_ADDRESS", "127.0.0.1:0");
     command
 }
 
