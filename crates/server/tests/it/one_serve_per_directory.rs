@@ -28,7 +28,7 @@ async fn a_second_serve_ends_at_once() {
 async fn a_second_serve_on_the_same_database_ends_at_once() {
     let server = Server::start().await;
     let other = tempfile::tempdir().unwrap();
-    let database = format!("sqlite://{}/peyk.db", server.dir().display());
+    let database = format!("sqlite://{}/data/peyk.db", server.dir().display());
     let mut second = command(other.path(), &["serve"]);
     let second = second.env("PEYK_DATABASE_URL", database).output().unwrap();
     let said = one_line(&second, 1);
