@@ -5,45 +5,11 @@
 use std::sync::Arc;
 
 use resilience::{Chance, Clock, Forced, Timestamp};
-use store::dead_letters::DeadLetters;
-use store::directory::Directory;
-use store::history::History;
-use store::inbox::Inbox;
-use store::ledger::Ledger;
-use store::queue::Queue;
+pub use store::Stores;
 
 use crate::events::Observer;
 use crate::settings::Settings;
 use crate::transport::Transport;
-
-/// The store, role by role.
-#[derive(Clone)]
-#[expect(missing_docs, reason = "each field is the trait it names")]
-pub struct Stores {
-    pub inbox: Arc<dyn Inbox>,
-    pub queue: Arc<dyn Queue>,
-    pub ledger: Arc<dyn Ledger>,
-    pub directory: Arc<dyn Directory>,
-    pub dead_letters: Arc<dyn DeadLetters>,
-    pub history: Arc<dyn History>,
-}
-
-impl Stores {
-    /// All roles from one backend.
-    pub fn of<S>(store: &Arc<S>) -> Self
-    where
-        S: Inbox + Queue + Ledger + Directory + DeadLetters + History + 'static,
-    {
-        Self {
-            inbox: Arc::clone(store) as _,
-            queue: Arc::clone(store) as _,
-            ledger: Arc::clone(store) as _,
-            directory: Arc::clone(store) as _,
-            dead_letters: Arc::clone(store) as _,
-            history: Arc::clone(store) as _,
-        }
-    }
-}
 
 /// What the engine is built from.
 pub struct Parts {

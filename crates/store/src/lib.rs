@@ -18,10 +18,12 @@ pub mod memory;
 pub mod page;
 pub mod queue;
 pub mod sqlite;
+pub mod stores;
 
 use std::pin::Pin;
 
 pub use error::StoreError;
+pub use stores::Stores;
 
 /// What every call of a store trait returns.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

@@ -1,0 +1,41 @@
+//! A store seen as its traits, for those who use several of them.
+//!
+//! Never: know which backend it is.
+
+use std::sync::Arc;
+
+use crate::dead_letters::DeadLetters;
+use crate::directory::Directory;
+use crate::history::History;
+use crate::inbox::Inbox;
+use crate::ledger::Ledger;
+use crate::queue::Queue;
+
+/// The store, role by role.
+#[derive(Clone)]
+#[expect(missing_docs, reason = "each field is the trait it names")]
+pub struct Stores {
+    pub inbox: Arc<dyn Inbox>,
+    pub queue: Arc<dyn Queue>,
+    pub ledger: Arc<dyn Ledger>,
+    pub directory: Arc<dyn Directory>,
+    pub dead_letters: Arc<dyn DeadLetters>,
+    pub history: Arc<dyn History>,
+}
+
+impl Stores {
+    /// All roles from one backend.
+    pub fn of<S>(store: &Arc<S>) -> Self
+    where
+        S: Inbox + Queue + Ledger + Directory + DeadLetters + History + 'static,
+    {
+        Self {
+            inbox: Arc::clone(store) as _,
+            queue: Arc::clone(store) as _,
+            ledger: Arc::clone(store) as _,
+            directory: Arc::clone(store) as _,
+            dead_letters: Arc::clone(store) as _,
+            history: Arc::clone(store) as _,
+        }
+    }
+}
