@@ -9,6 +9,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use domain::error::Invalid;
+use domain::idempotency::IngestKey;
 use domain::ids::{Kind, MessageKey, PublicId};
 use domain::message::MessageSpec;
 use domain::text;
@@ -48,8 +49,7 @@ pub(super) async fn create(
     caller.org_only()?;
     let with_content = query.flag("with_content", true)?;
     let which = own::id_or_uid(Kind::Application, &app);
-    let known = shared.engine.app(caller.org, &which).await?;
-    let key = received.ingest_key(&caller, known.as_ref().map(|known| &known.app.id))?;
+    let key = ingest_key(&shared, &caller, &which, &received).await?;
     let MessageIn { spec, payload, application } =
         message_in::read(&received.body, shared.settings.payload_bytes_max)?;
     let post =
@@ -58,11 +58,25 @@ pub(super) async fn create(
     let mut accepted = shared.engine.ingest(post).await?;
     if let (Accepted::NoApplication, Some((application, mut post))) = (&accepted, again) {
         create_application(&shared, &caller, &post.app, application).await?;
-        let made = shared.engine.app(caller.org, &post.app).await?;
-        post.key = received.ingest_key(&caller, made.as_ref().map(|made| &made.app.id))?;
+        post.key = ingest_key(&shared, &caller, &post.app, &received).await?;
         accepted = shared.engine.ingest(post).await?;
     }
     answer(accepted, &spec, payload, with_content)
+}
+
+/// The post's key, scoped by the application that the path leads to now; without a key nothing is
+/// looked up.
+async fn ingest_key(
+    shared: &Shared,
+    caller: &Caller,
+    which: &IdOrUid,
+    received: &Received,
+) -> Result<Option<IngestKey>, Problem> {
+    if !received.has_idempotency_key() {
+        return Ok(None);
+    }
+    let known = shared.engine.app(caller.org, which).await?;
+    received.ingest_key(caller, known.as_ref().map(|known| &known.app.id))
 }
 
 fn answer(

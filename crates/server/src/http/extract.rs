@@ -19,6 +19,9 @@ use super::problem::Problem;
 use super::tokens::Caller;
 use crate::state::Shared;
 
+/// The header that names a request.
+const NAME: &str = "idempotency-key";
+
 /// The variable parts of the path. A part that is no text leads nowhere.
 pub(crate) struct Place<T>(pub(crate) T);
 
@@ -65,9 +68,13 @@ impl FromRequest<Arc<Shared>> for Received {
 }
 
 impl Received {
+    /// Whether there is an `idempotency-key`, good or bad.
+    pub(crate) fn has_idempotency_key(&self) -> bool {
+        self.headers.contains_key(NAME)
+    }
+
     /// The `idempotency-key`, if there is one.
     fn idempotency_key(&self) -> Result<Option<&str>, Problem> {
-        const NAME: &str = "idempotency-key";
         let Some(value) = self.headers.get(NAME) else { return Ok(None) };
         let refuse = |rule: &str| Problem::field(&["header", NAME], rule, "value_error");
         let Ok(key) = value.to_str() else {
