@@ -5,11 +5,15 @@
 //! Never: overflow, draw through floating point, count retries.
 
 mod decorrelated;
+mod factor;
+mod jitter;
 
 use std::time::Duration;
 
 use crate::chance::Chance;
 use crate::error::PolicyError;
+pub use factor::Factor;
+pub use jitter::Jitter;
 
 /// From this retry on every doubling sequence stands at its cap, whatever its base, and the spread
 /// of decorrelated jitter has all but stopped changing.
@@ -60,13 +64,32 @@ pub enum Backoff {
         /// The waits.
         delays: Vec<Duration>,
     },
+    /// `base × factor^retry`, at most `cap`; no jitter.
+    Geometric {
+        /// The first wait.
+        base: Duration,
+        /// By what each wait is longer than the one before.
+        factor: Factor,
+        /// The longest wait.
+        cap: Duration,
+    },
+    /// The waits of another rule, spread.
+    Spread {
+        /// The other rule.
+        of: Box<Self>,
+        /// How each of its waits is spread.
+        jitter: Jitter,
+    },
 }
 
 impl Backoff {
     /// The wait before `retry`; `last` is the wait before the retry before it, zero at first.
     pub fn delay(&self, retry: u32, last: Duration, chance: &mut dyn Chance) -> Duration {
         match self {
-            Self::FullJitter { .. } => chance.between(Duration::ZERO, self.longest(retry)),
+            Self::FullJitter { cap, .. } => Jitter::Full.draw(self.longest(retry), *cap, chance),
+            Self::Spread { of, jitter } => {
+                jitter.draw(of.delay(retry, last, chance), of.cap(), chance)
+            }
             Self::DecorrelatedJitter { base, cap } => {
                 let high = last.max(*base).saturating_mul(3).min(*cap);
                 chance.between(*base.min(cap), high)
@@ -74,6 +97,7 @@ impl Backoff {
             Self::Fixed { .. }
             | Self::Linear { .. }
             | Self::Exponential { .. }
+            | Self::Geometric { .. }
             | Self::Schedule { .. } => self.longest(retry),
         }
     }
@@ -96,6 +120,23 @@ impl Backoff {
                 let place = usize::try_from(retry).unwrap_or(usize::MAX);
                 delays.get(place).or_else(|| delays.last()).copied().unwrap_or(Duration::ZERO)
             }
+            Self::Geometric { base, factor, cap } => {
+                from_nanos(factor.grow(base.as_nanos(), retry, cap.as_nanos()))
+            }
+            Self::Spread { of, jitter } => jitter.longest(of.longest(retry), of.cap()),
+        }
+    }
+
+    /// What no wait exceeds.
+    pub fn cap(&self) -> Duration {
+        match self {
+            Self::Linear { cap, .. }
+            | Self::Exponential { cap, .. }
+            | Self::FullJitter { cap, .. }
+            | Self::DecorrelatedJitter { cap, .. }
+            | Self::Geometric { cap, .. } => *cap,
+            Self::Fixed { .. } | Self::Schedule { .. } => Duration::MAX,
+            Self::Spread { of, .. } => of.cap(),
         }
     }
 
@@ -106,6 +147,7 @@ impl Backoff {
     pub fn mean(&self, retry: u32) -> Duration {
         match self {
             Self::FullJitter { .. } => self.longest(retry) / 2,
+            Self::Spread { of, jitter } => jitter.mean(of.mean(retry), of.cap()),
             Self::DecorrelatedJitter { base, cap } => {
                 let count = retry.saturating_add(1).min(SETTLED);
                 decorrelated::means(*base, *cap, count).last().unwrap_or(*base)
@@ -113,6 +155,7 @@ impl Backoff {
             Self::Fixed { .. }
             | Self::Linear { .. }
             | Self::Exponential { .. }
+            | Self::Geometric { .. }
             | Self::Schedule { .. } => self.longest(retry),
         }
     }
@@ -131,23 +174,49 @@ impl Backoff {
             Self::Fixed { .. }
             | Self::Linear { .. }
             | Self::Exponential { .. }
+            | Self::Geometric { .. }
             | Self::Schedule { .. } => self.longest_total(retries),
+            Self::Spread { .. } => self.total(retries, |retry| self.mean(retry)),
         }
     }
 
     /// The most that the first `retries` waits can be together; quick for any number of them.
+    ///
+    /// A factor near 1, and a spread linear rule, may still grow after 512 retries: beyond them it
+    /// is a lower bound.
     pub fn longest_total(&self, retries: u32) -> Duration {
-        let settled = match self {
-            Self::Linear { base, cap } => return linear_total(*base, *cap, retries),
-            Self::Schedule { delays } => u32::try_from(delays.len()).unwrap_or(u32::MAX),
-            Self::Fixed { .. } => 0,
-            Self::Exponential { .. }
+        match self {
+            Self::Linear { base, cap } => linear_total(*base, *cap, retries),
+            Self::Fixed { .. }
+            | Self::Exponential { .. }
             | Self::FullJitter { .. }
-            | Self::DecorrelatedJitter { .. } => SETTLED,
-        };
-        let rising = (0..retries.min(settled)).map(|retry| self.longest(retry));
-        let level = self.longest(settled).saturating_mul(retries.saturating_sub(settled));
+            | Self::DecorrelatedJitter { .. }
+            | Self::Geometric { .. }
+            | Self::Schedule { .. }
+            | Self::Spread { .. } => self.total(retries, |retry| self.longest(retry)),
+        }
+    }
+
+    /// The sum over the first `retries`, each one added until the waits have settled.
+    fn total(&self, retries: u32, wait: impl Fn(u32) -> Duration) -> Duration {
+        let settled = self.settled();
+        let rising = (0..retries.min(settled)).map(&wait);
+        let level = wait(settled).saturating_mul(retries.saturating_sub(settled));
         rising.fold(level, Duration::saturating_add)
+    }
+
+    /// From which retry on all waits are taken as alike.
+    fn settled(&self) -> u32 {
+        match self {
+            Self::Fixed { .. } => 0,
+            Self::Schedule { delays } => u32::try_from(delays.len()).unwrap_or(u32::MAX),
+            Self::Spread { of, .. } => of.settled(),
+            Self::Linear { .. }
+            | Self::Exponential { .. }
+            | Self::FullJitter { .. }
+            | Self::DecorrelatedJitter { .. }
+            | Self::Geometric { .. } => SETTLED,
+        }
     }
 
     /// Checks the rules between the fields.
@@ -163,6 +232,20 @@ impl Backoff {
             }
             Self::Schedule { delays } => {
                 PolicyError::unless(!delays.is_empty(), "backoff.delays", "must not be empty")
+            }
+            Self::Geometric { base, factor, cap } => {
+                base_is_real(*base)?;
+                factor.validate()?;
+                PolicyError::unless(cap >= base, "backoff.cap", "must not be below base")
+            }
+            Self::Spread { of, jitter } => {
+                let draws = matches!(
+                    **of,
+                    Self::FullJitter { .. } | Self::DecorrelatedJitter { .. } | Self::Spread { .. }
+                );
+                PolicyError::unless(!draws, "jitter", "must not be set where jitter is built in")?;
+                of.validate()?;
+                jitter.validate()
             }
         }
     }

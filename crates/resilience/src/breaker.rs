@@ -1,4 +1,5 @@
-//! A circuit breaker: after enough failures calls wait, then one probe decides.
+//! A circuit breaker's rules as a state machine: after enough failures calls wait, then probes
+//! decide.
 //!
 //! In: the results of calls, each with the permit it was begun with. Out: whether a call may go
 //! now, and every change exactly once. One owner, no lock; deadlines are compared when used, there
@@ -10,8 +11,11 @@
 //! never given back holds the half-open slot.
 
 mod config;
+mod health;
 mod recent;
+pub mod rules;
 mod state;
+mod trial;
 
 use std::time::Duration;
 
@@ -19,17 +23,26 @@ use crate::chance::Chance;
 use crate::clock::Timestamp;
 
 pub use config::Config;
-use recent::Recent;
+use health::Health;
+pub use recent::Counts;
+pub use rules::Rules;
 pub use state::{Admission, Change, Forced, Permit, Snapshot, State};
+use trial::Trial;
+
+/// A failure, as far as a breaker cares.
+struct Failed {
+    key: u64,
+    slow: bool,
+}
 
 /// A circuit breaker.
 #[derive(Clone, Debug)]
 pub struct Breaker {
-    config: Config,
-    /// Set while open and while a probe is due or out; none when closed.
+    rules: Rules,
+    /// Set while open and while probes are due or out; none when closed.
     open_until: Option<Timestamp>,
-    /// The number of the probe that is out.
-    probe_out: Option<u64>,
+    /// The probes that are out, and what they have proved so far.
+    trial: Trial,
     /// Probes handed out so far.
     probes: u64,
     generation: u64,
@@ -37,42 +50,37 @@ pub struct Breaker {
     failing_since: Option<Timestamp>,
     forced: Option<Forced>,
     since: Timestamp,
-    consecutive: u32,
-    /// The first `keys_min` different keys among the consecutive failures.
-    keys: Vec<u64>,
-    /// Absent until the first result, and while open.
-    recent: Option<Box<Recent>>,
+    health: Health,
 }
 
 impl Breaker {
     /// A closed breaker.
-    pub fn new(config: Config, now: Timestamp) -> Self {
+    pub fn new(rules: impl Into<Rules>, now: Timestamp) -> Self {
+        let rules = rules.into();
         let snapshot = Snapshot {
             open_until: None,
             generation: 0,
-            open_for: config.open_for,
+            open_for: rules.open_for.first,
             failing_since: None,
             forced: None,
             since: now,
         };
-        Self::restore(config, snapshot)
+        Self::restore(rules, snapshot)
     }
 
     /// A breaker as it was when the snapshot was taken, with nothing counted and no probe out.
-    pub fn restore(config: Config, snapshot: Snapshot) -> Self {
+    pub fn restore(rules: impl Into<Rules>, snapshot: Snapshot) -> Self {
         Self {
-            config,
+            rules: rules.into(),
             open_until: snapshot.open_until,
-            probe_out: None,
+            trial: Trial::default(),
             probes: 0,
             generation: snapshot.generation,
             open_for: snapshot.open_for,
             failing_since: snapshot.failing_since,
             forced: snapshot.forced,
             since: snapshot.since,
-            consecutive: 0,
-            keys: Vec::new(),
-            recent: None,
+            health: Health::default(),
         }
     }
 
@@ -88,16 +96,17 @@ impl Breaker {
         }
     }
 
-    /// Changes the settings. A running open time stays as it is; the next one follows the new
-    /// settings.
-    pub fn retune(&mut self, config: Config) {
-        if config.rate_span != self.config.rate_span || !config.enabled {
-            self.recent = None;
+    /// Changes the rules. A running open time stays as it is; the next one follows the new rules.
+    pub fn retune(&mut self, rules: impl Into<Rules>) {
+        let rules = rules.into();
+        let window = |rules: &Rules| rules.trip.rate.map(|rate| rate.window);
+        if window(&rules) != window(&self.rules) || !rules.enabled {
+            self.health.forget_recent();
         }
         if self.open_until.is_none() {
-            self.open_for = config.open_for;
+            self.open_for = rules.open_for.first;
         }
-        self.config = config;
+        self.rules = rules;
     }
 
     /// Where it stands; looking changes nothing.
@@ -105,7 +114,7 @@ impl Breaker {
         match (self.by_hand(), self.open_until) {
             (Some(Forced::Open), _) => State::Open { until: Timestamp::MAX },
             (Some(Forced::Closed), _) | (None, None) => State::Closed,
-            (None, Some(until)) if self.probe_out.is_none() && !self.is_due(until, now) => {
+            (None, Some(until)) if !self.trial.has_begun() && !self.is_due(until, now) => {
                 State::Open { until }
             }
             (None, Some(_)) => State::HalfOpen,
@@ -114,22 +123,25 @@ impl Breaker {
 
     /// What a call would be told now; asking changes nothing.
     pub fn admission(&self, now: Timestamp) -> Admission {
-        match (self.by_hand(), self.open_until) {
-            (Some(Forced::Open), _) => Admission::Wait { until: None },
-            (Some(Forced::Closed), _) | (None, None) => Admission::Go,
-            (None, Some(_)) if self.probe_out.is_some() => Admission::Wait { until: None },
-            (None, Some(until)) if self.is_due(until, now) => Admission::Probe,
-            (None, Some(until)) => Admission::Wait { until: Some(until) },
+        let until = match (self.by_hand(), self.open_until) {
+            (Some(Forced::Open), _) => return Admission::Wait { until: None },
+            (Some(Forced::Closed), _) | (None, None) => return Admission::Go,
+            (None, Some(until)) => until,
+        };
+        match self.trial.room(&self.rules.half_open, now) {
+            Err(until) => Admission::Wait { until },
+            Ok(()) if self.trial.has_begun() || self.is_due(until, now) => Admission::Probe,
+            Ok(()) => Admission::Wait { until: Some(until) },
         }
     }
 
-    /// Leave for a call, or none when it must wait. A probe takes the only half-open slot.
+    /// Leave for a call, or none when it must wait. A probe takes a half-open slot.
     pub fn take(&mut self, now: Timestamp) -> Option<Permit> {
         let probe = match self.admission(now) {
             Admission::Go => 0,
             Admission::Probe => {
                 self.probes = self.probes.saturating_add(1);
-                self.probe_out = Some(self.probes);
+                self.trial.send(self.probes, &self.rules.half_open, now);
                 self.probes
             }
             Admission::Wait { .. } => return None,
@@ -137,28 +149,49 @@ impl Breaker {
         Some(Permit { generation: self.generation, probe })
     }
 
-    /// The call succeeded. A probe closes the breaker.
+    /// The call succeeded. Enough probes that do close the breaker.
     pub fn success(&mut self, permit: Permit, now: Timestamp) -> Option<Change> {
-        if self.is_stale(permit) {
+        if self.is_late(permit) {
             return None;
         }
         self.failing_since = None;
-        self.forget_counts();
-        if permit.is_probe() {
-            self.turn(None, now);
-            self.open_for = self.config.open_for;
-            self.recent = None;
-            return Some(Change::Closed);
+        self.health.end_run();
+        if !permit.is_probe() {
+            self.count(false, false, now);
+            return None;
         }
-        self.count(false, now);
-        None
+        if self.trial.succeed(permit.probe) < self.rules.half_open.close_after {
+            self.let_probe(now);
+            return None;
+        }
+        self.close(now);
+        Some(Change::Closed)
+    }
+
+    /// The call succeeded, but took long. It ends a run of failures as any success does, but many
+    /// such calls open the breaker, and a probe that is slow reopens it.
+    pub fn slow_success(
+        &mut self,
+        permit: Permit,
+        now: Timestamp,
+        chance: &mut dyn Chance,
+    ) -> Option<Change> {
+        if self.is_late(permit) {
+            return None;
+        }
+        if permit.is_probe() {
+            return Some(self.reopen(now, chance));
+        }
+        self.failing_since = None;
+        self.health.end_run();
+        self.count(false, true, now);
+        self.opens(now, chance)
     }
 
     /// The call failed; `key` tells what it carried. It may open the breaker; a probe reopens it.
     ///
-    /// A failed probe doubles the open time, up to its maximum, and the wait is drawn from the
-    /// upper half of that: never below the open time before, until the maximum is reached, where it
-    /// still varies.
+    /// A failed probe doubles the open time, up to its maximum; with jitter the wait is drawn from
+    /// the upper part of that.
     pub fn failure(
         &mut self,
         permit: Permit,
@@ -166,42 +199,29 @@ impl Breaker {
         now: Timestamp,
         chance: &mut dyn Chance,
     ) -> Option<Change> {
-        if self.is_stale(permit) {
-            return None;
-        }
-        self.failing_since.get_or_insert(now);
-        self.consecutive = self.consecutive.saturating_add(1);
-        if permit.is_probe() {
-            self.open_for = self.open_for.saturating_mul(2).min(self.config.open_for_max);
-            let until = now.plus(chance.between(self.open_for / 2, self.open_for));
-            self.turn(Some(until), now);
-            return Some(Change::Reopened { until });
-        }
-        let keys_min = usize::try_from(self.config.keys_min).unwrap_or(usize::MAX);
-        if self.keys.len() < keys_min && !self.keys.contains(&key) {
-            self.keys.push(key);
-        }
-        self.count(true, now);
-        if !self.trips(keys_min) {
-            return None;
-        }
-        self.open_for = self.config.open_for;
-        let until = now.plus(self.open_for);
-        self.turn(Some(until), now);
-        self.keys = Vec::new();
-        self.recent = None;
-        Some(Change::Opened { until })
+        self.failed(permit, Failed { key, slow: false }, now, chance)
+    }
+
+    /// The call failed, and took long: it counts as both.
+    pub fn slow_failure(
+        &mut self,
+        permit: Permit,
+        key: u64,
+        now: Timestamp,
+        chance: &mut dyn Chance,
+    ) -> Option<Change> {
+        self.failed(permit, Failed { key, slow: true }, now, chance)
     }
 
     /// The call says nothing about the receiver's health: it was refused, throttled, dropped, or
     /// its end is not known. Nothing is counted or reset; after a probe the next call probes at
     /// once.
     pub fn neutral(&mut self, permit: Permit, now: Timestamp) {
-        if self.is_stale(permit) || !permit.is_probe() {
+        if self.is_late(permit) || !permit.is_probe() {
             return;
         }
-        self.probe_out = None;
-        self.open_until = self.open_until.map(|until| until.min(now));
+        self.trial.free(permit.probe);
+        self.let_probe(now);
     }
 
     /// Sets the state by hand, or gives it back to the rules with `None`.
@@ -214,6 +234,44 @@ impl Breaker {
         self.since = now;
     }
 
+    /// Closed, unforced, and with nothing counted, as at the beginning; what is out is late.
+    pub fn reset(&mut self, now: Timestamp) {
+        self.forced = None;
+        self.failing_since = None;
+        self.health.end_run();
+        self.close(now);
+    }
+
+    /// Takes over what others that share its state have made of it. A probe that is out here still
+    /// decides.
+    pub(crate) fn adopt(
+        &mut self,
+        forced: Option<Forced>,
+        open_until: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        if forced != self.forced {
+            self.force(forced, now);
+        }
+        match (self.open_until, open_until) {
+            (Some(_), None) if forced.is_none() => {
+                self.failing_since = None;
+                self.health.end_run();
+                self.close(now);
+            }
+            (None, Some(until)) => self.turn(Some(until), now),
+            (Some(_), Some(until)) if !self.trial.has_begun() => self.open_until = Some(until),
+            (Some(_), _) | (None, None) => {}
+        }
+    }
+
+    /// Whether a result with this permit would change nothing: it is from an older generation, or
+    /// of a probe whose slot has been freed since.
+    pub fn is_late(&self, permit: Permit) -> bool {
+        permit.generation != self.generation
+            || (permit.is_probe() && !self.trial.is_out(permit.probe))
+    }
+
     /// The time of the first failure since the last success.
     pub const fn failing_since(&self) -> Option<Timestamp> {
         self.failing_since
@@ -221,13 +279,36 @@ impl Breaker {
 
     /// Failures since the last success, as far as this process has seen.
     pub const fn consecutive_failures(&self) -> u32 {
-        self.consecutive
+        self.health.consecutive()
+    }
+
+    /// Probes that are out.
+    pub fn probes_out(&self) -> usize {
+        self.trial.out()
+    }
+
+    /// What the window holds.
+    pub fn counts(&self) -> Counts {
+        self.health.counts()
+    }
+
+    /// Whether it is closed by its own rules and a success would change nothing.
+    pub(crate) const fn is_quiet(&self) -> bool {
+        self.open_until.is_none()
+            && self.forced.is_none()
+            && self.failing_since.is_none()
+            && self.rules.forgets_successes()
+    }
+
+    /// Whether every call may go, and none as a probe.
+    pub(crate) const fn is_free(&self) -> bool {
+        matches!((self.by_hand(), self.open_until), (Some(Forced::Closed), _) | (None, None))
     }
 
     /// A breaker that is switched off acts as if forced closed.
     const fn by_hand(&self) -> Option<Forced> {
         match self.forced {
-            None if !self.config.enabled => Some(Forced::Closed),
+            None if !self.rules.enabled => Some(Forced::Closed),
             forced => forced,
         }
     }
@@ -239,43 +320,78 @@ impl Breaker {
         now >= until || now.plus(self.open_for) < self.since
     }
 
-    /// From an older generation, or a probe whose slot has been freed since.
-    fn is_stale(&self, permit: Permit) -> bool {
-        permit.generation != self.generation
-            || (permit.is_probe() && self.probe_out != Some(permit.probe))
+    /// The open time is over for whoever asks next.
+    fn let_probe(&mut self, now: Timestamp) {
+        self.open_until = self.open_until.map(|until| until.min(now));
+    }
+
+    fn failed(
+        &mut self,
+        permit: Permit,
+        failed: Failed,
+        now: Timestamp,
+        chance: &mut dyn Chance,
+    ) -> Option<Change> {
+        if self.is_late(permit) {
+            return None;
+        }
+        self.failing_since.get_or_insert(now);
+        self.health.lengthen();
+        if permit.is_probe() {
+            return Some(self.reopen(now, chance));
+        }
+        self.health.remember(failed.key, &self.rules.trip);
+        self.count(true, failed.slow, now);
+        self.opens(now, chance)
+    }
+
+    fn reopen(&mut self, now: Timestamp, chance: &mut dyn Chance) -> Change {
+        self.open_for = self.open_for.saturating_mul(2).min(self.rules.open_for.max);
+        let until = now.plus(self.drawn(chance));
+        self.turn(Some(until), now);
+        Change::Reopened { until }
+    }
+
+    fn opens(&mut self, now: Timestamp, chance: &mut dyn Chance) -> Option<Change> {
+        if !self.trips() {
+            return None;
+        }
+        self.open_for = self.rules.open_for.first;
+        let draws = self.rules.open_for.jitter_first;
+        let until = now.plus(if draws { self.drawn(chance) } else { self.open_for });
+        self.turn(Some(until), now);
+        self.health.forget();
+        Some(Change::Opened { until })
+    }
+
+    fn drawn(&self, chance: &mut dyn Chance) -> Duration {
+        let room = self.rules.open_for.jitter.of_span(self.open_for);
+        chance.between(self.open_for.saturating_sub(room), self.open_for)
+    }
+
+    fn close(&mut self, now: Timestamp) {
+        self.turn(None, now);
+        self.open_for = self.rules.open_for.first;
+        self.health.forget_recent();
     }
 
     /// Begins a generation.
     fn turn(&mut self, open_until: Option<Timestamp>, now: Timestamp) {
         self.open_until = open_until;
-        self.probe_out = None;
+        self.trial.end();
         self.generation = self.generation.saturating_add(1);
         self.since = now;
     }
 
-    fn forget_counts(&mut self) {
-        self.consecutive = 0;
-        self.keys.clear();
-    }
-
-    fn count(&mut self, failed: bool, now: Timestamp) {
-        if self.config.enabled && self.open_until.is_none() {
-            let span = self.config.rate_span;
-            self.recent.get_or_insert_with(|| Box::new(Recent::new(span, now))).record(failed, now);
+    fn count(&mut self, failed: bool, slow: bool, now: Timestamp) {
+        if self.rules.enabled && self.open_until.is_none() {
+            self.health.count(&self.rules.trip, failed, slow, now);
         }
     }
 
-    fn trips(&self, keys_min: usize) -> bool {
-        if self.open_until.is_some() || self.by_hand().is_some() {
-            return false;
-        }
-        if self.consecutive >= self.config.failures && self.keys.len() >= keys_min {
-            return true;
-        }
-        let (calls, failures) = self.recent.as_ref().map_or((0, 0), |recent| recent.sums());
-        calls >= u64::from(self.config.rate_calls_min)
-            && failures.saturating_mul(100)
-                >= calls.saturating_mul(u64::from(self.config.rate_percent))
+    fn trips(&self) -> bool {
+        let decides = self.open_until.is_none() && self.by_hand().is_none();
+        decides && self.health.trips(&self.rules.trip)
     }
 }
 

@@ -45,10 +45,12 @@ impl Chance for Seeded {
     }
 }
 
-/// Seeded once from the operating system.
+/// Seeded once from the operating system; absent on a bare WebAssembly host, which has none.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 #[derive(Clone, Debug)]
 pub struct FromOs(Seeded);
 
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 impl FromOs {
     /// A generator whose seed the operating system gave.
     #[expect(clippy::disallowed_methods, reason = "the one place that asks the system for chance")]
@@ -65,6 +67,7 @@ impl FromOs {
     }
 }
 
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 impl Chance for FromOs {
     fn next_u64(&mut self) -> u64 {
         self.0.next_u64()

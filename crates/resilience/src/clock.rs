@@ -1,8 +1,10 @@
 //! Points in time and the one door through which the time of day comes in.
 //!
 //! A [`Timestamp`] is whole microseconds since the Unix epoch, UTC; all arithmetic saturates.
-//! Never: sleep, format, know time zones. Only [`SystemClock`] reads the machine's clock.
+//! Never: sleep, format, know time zones. Only [`SystemClock`] and [`SteadyClock`] read the
+//! machine's clocks, and neither exists where there is none: on a bare WebAssembly host.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -62,10 +64,24 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
+impl<C: Clock + ?Sized> Clock for &C {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
+}
+
 /// The machine's wall clock.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
     fn now(&self) -> Timestamp {
@@ -74,6 +90,38 @@ impl Clock for SystemClock {
             Ok(after) => Timestamp(micros(after)),
             Err(before) => Timestamp(-micros(before.duration())),
         }
+    }
+}
+
+/// The time of day when it was made, moved on by a clock that is never set: it does not step. It
+/// may stand while the machine sleeps.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+#[derive(Clone, Copy, Debug)]
+pub struct SteadyClock {
+    started: Timestamp,
+    instant: std::time::Instant,
+}
+
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+impl SteadyClock {
+    /// Starts at the machine's time of day.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the steady clock")]
+    pub fn new() -> Self {
+        Self { started: SystemClock.now(), instant: std::time::Instant::now() }
+    }
+}
+
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+impl Default for SteadyClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+impl Clock for SteadyClock {
+    fn now(&self) -> Timestamp {
+        self.started.plus(self.instant.elapsed())
     }
 }
 
@@ -115,6 +163,14 @@ mod tests {
         assert_eq!(Timestamp::EPOCH.since(Timestamp::MAX), Duration::ZERO);
         assert_eq!(Timestamp::from_secs(3).since(Timestamp::from_secs(1)), Duration::from_secs(2));
         assert_eq!(Timestamp::from_micros(-1).as_secs(), -1);
+    }
+
+    #[test]
+    fn a_steady_clock_never_goes_back() {
+        let clock = SteadyClock::new();
+        let times: Vec<_> = (0..1_000).map(|_| clock.now()).collect();
+        assert!(times.is_sorted());
+        assert!(Arc::new(&clock).now() >= times[0]);
     }
 
     #[test]

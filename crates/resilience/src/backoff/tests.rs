@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use proptest::prelude::*;
 
+mod spread;
+
 use super::*;
 use crate::chance::Seeded;
 

@@ -1,14 +1,13 @@
-//! When a breaker opens, and for how long.
+//! The delivery engine's settings of a breaker: when it opens, and for how long.
 //!
 //! Plain settings with defaults and the rules between them.
 //! Never: state.
 
 use std::time::Duration;
 
+use super::rules::{FAILURES_MAX, HalfOpen, OpenFor, Rate, Rules, Trip, Window};
 use crate::error::PolicyError;
-
-/// The most consecutive failures that can be asked for; it bounds the keys a breaker remembers.
-const FAILURES_MAX: u32 = 1_000;
+use crate::share::Share;
 
 /// The settings of a breaker. It opens on `failures` or on `rate_percent`, whichever comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +61,35 @@ impl Config {
         rules
             .into_iter()
             .try_for_each(|(holds, field, rule)| PolicyError::unless(holds, field, rule))
+    }
+}
+
+impl From<Config> for Rules {
+    /// The delivery engine's breaker: both ways of opening, one probe, and an open time that is
+    /// drawn from its upper half once a probe has failed.
+    fn from(config: Config) -> Self {
+        let rate = Rate {
+            share: Share::per_cent(config.rate_percent),
+            calls_min: config.rate_calls_min,
+            window: Window::Time(config.rate_span),
+            slow: None,
+        };
+        Self {
+            enabled: config.enabled,
+            trip: Trip {
+                failures: Some(config.failures),
+                keys_min: config.keys_min,
+                rate: Some(rate),
+                misplaced: None,
+            },
+            open_for: OpenFor {
+                first: config.open_for,
+                max: config.open_for_max,
+                jitter: Share::per_cent(50),
+                jitter_first: false,
+            },
+            half_open: HalfOpen::probes(1),
+        }
     }
 }
 

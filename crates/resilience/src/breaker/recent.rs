@@ -1,124 +1,147 @@
-//! Calls and failures over the time just past, in a ring of buckets.
+//! Calls, failures and slow calls of late: over a time, or over a number of calls.
 //!
-//! In: results with their time. Out: sums over the last `span`, to a twelfth of it: the newest
-//! bucket is still filling, so what is counted lies between eleven twelfths and the whole. Fixed
-//! memory.
-//! Never: allocate, go back in time.
+//! In: results with their time. Out: sums.
+//! Never: judge them.
 
-use std::time::Duration;
-
+use super::rules::Window;
 use crate::clock::Timestamp;
+use crate::ring::Ring;
 
-const BUCKETS: usize = 12;
-const BUCKETS_I64: i64 = 12;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Bucket {
-    calls: u32,
-    failures: u32,
+/// How many calls, and how many of them were bad.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Results counted.
+    pub calls: u64,
+    /// Failures among them.
+    pub failures: u64,
+    /// Slow ones among them, failed or not.
+    pub slow: u64,
 }
 
-/// The ring. Buckets are numbered from the epoch; `newest` is the highest number seen.
+/// What is remembered.
 #[derive(Clone, Debug)]
-pub(super) struct Recent {
-    bucket_micros: i64,
-    newest: i64,
-    buckets: [Bucket; BUCKETS],
+pub(super) enum Recent {
+    Time(Ring<Tally>),
+    Calls(Last),
 }
 
 impl Recent {
-    /// An empty ring over `span`.
-    pub(super) fn new(span: Duration, now: Timestamp) -> Self {
-        let micros = i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
-        let bucket_micros = (micros / BUCKETS_I64).max(1);
-        let newest = now.as_micros().div_euclid(bucket_micros);
-        Self { bucket_micros, newest, buckets: [Bucket::default(); BUCKETS] }
+    /// Nothing yet.
+    pub(super) fn new(window: Window, now: Timestamp) -> Self {
+        match window {
+            Window::Time(span) => Self::Time(Ring::new(span, now)),
+            Window::Calls(count) => Self::Calls(Last::new(count)),
+        }
     }
 
     /// Counts one call.
-    pub(super) fn record(&mut self, failed: bool, now: Timestamp) {
-        self.advance(now);
-        let place = place(self.newest);
-        if let Some(bucket) = self.buckets.get_mut(place) {
-            bucket.calls = bucket.calls.saturating_add(1);
-            bucket.failures = bucket.failures.saturating_add(u32::from(failed));
-        }
-    }
-
-    /// Calls and failures in the ring as of the last record.
-    pub(super) fn sums(&self) -> (u64, u64) {
-        self.buckets.iter().fold((0, 0), |(calls, failures), bucket| {
-            (calls + u64::from(bucket.calls), failures + u64::from(bucket.failures))
-        })
-    }
-
-    /// Forgets what has fallen out of the span.
-    ///
-    /// A clock that steps back a little goes on filling the newest bucket. One that steps back by
-    /// more than the span would keep old counts for ever, so it empties the ring.
-    fn advance(&mut self, now: Timestamp) {
-        let number = now.as_micros().div_euclid(self.bucket_micros);
-        let ahead = number.saturating_sub(self.newest);
-        if ahead.saturating_abs() >= BUCKETS_I64 {
-            self.buckets = [Bucket::default(); BUCKETS];
-            self.newest = number;
-            return;
-        }
-        for _ in 0..ahead {
-            self.newest += 1;
-            if let Some(bucket) = self.buckets.get_mut(place(self.newest)) {
-                *bucket = Bucket::default();
+    pub(super) fn record(&mut self, failed: bool, slow: bool, now: Timestamp) {
+        match self {
+            Self::Time(ring) => {
+                if let Some(bucket) = ring.at(now) {
+                    bucket.add(failed, slow);
+                }
             }
+            Self::Calls(last) => last.record(failed, slow),
+        }
+    }
+
+    /// The sums as of the last record.
+    pub(super) fn sums(&self) -> Counts {
+        match self {
+            Self::Time(ring) => {
+                ring.buckets().iter().fold(Counts::default(), |sum, bucket| Counts {
+                    calls: sum.calls + u64::from(bucket.calls),
+                    failures: sum.failures + u64::from(bucket.failures),
+                    slow: sum.slow + u64::from(bucket.slow),
+                })
+            }
+            Self::Calls(last) => last.sums,
         }
     }
 }
 
-fn place(number: i64) -> usize {
-    usize::try_from(number.rem_euclid(BUCKETS_I64)).unwrap_or(0)
+/// One bucket of a ring: small, since a server keeps a ring for every receiver.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    calls: u32,
+    failures: u32,
+    slow: u32,
+}
+
+impl Tally {
+    const fn add(&mut self, failed: bool, slow: bool) {
+        self.calls = self.calls.saturating_add(1);
+        self.failures = self.failures.saturating_add(failed as u32);
+        self.slow = self.slow.saturating_add(slow as u32);
+    }
+}
+
+/// The last so many calls, with running sums.
+#[derive(Clone, Debug)]
+pub(super) struct Last {
+    /// Whether each failed, and whether it was slow.
+    kept: Vec<(bool, bool)>,
+    count: usize,
+    next: usize,
+    sums: Counts,
+}
+
+impl Last {
+    fn new(count: u32) -> Self {
+        let count = usize::try_from(count).unwrap_or(usize::MAX).max(1);
+        Self { kept: Vec::new(), count, next: 0, sums: Counts::default() }
+    }
+
+    fn record(&mut self, failed: bool, slow: bool) {
+        self.sums.failures += u64::from(failed);
+        self.sums.slow += u64::from(slow);
+        if self.kept.len() < self.count {
+            self.sums.calls += 1;
+            self.kept.push((failed, slow));
+            return;
+        }
+        if let Some(oldest) = self.kept.get_mut(self.next) {
+            let (had_failed, was_slow) = std::mem::replace(oldest, (failed, slow));
+            self.sums.failures -= u64::from(had_failed);
+            self.sums.slow -= u64::from(was_slow);
+        }
+        self.next = (self.next + 1) % self.count;
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Duration;
 
-    const SPAN: Duration = Duration::from_secs(60);
+    use super::*;
 
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_secs(secs)
     }
 
     #[test]
-    fn counts_fall_out_after_the_span() {
-        let mut recent = Recent::new(SPAN, at(0));
-        recent.record(true, at(0));
-        recent.record(false, at(30));
-        recent.record(false, at(59));
-        assert_eq!(recent.sums(), (3, 1));
-        recent.record(false, at(60));
-        assert_eq!(recent.sums(), (3, 0), "the first is a whole span old");
-        recent.record(true, at(1_000));
-        assert_eq!(recent.sums(), (1, 1));
+    fn a_time_window_forgets_by_time() {
+        let mut recent = Recent::new(Window::Time(Duration::from_secs(60)), at(0));
+        recent.record(true, false, at(0));
+        recent.record(false, true, at(30));
+        assert_eq!(recent.sums(), Counts { calls: 2, failures: 1, slow: 1 });
+        recent.record(false, false, at(60));
+        assert_eq!(recent.sums(), Counts { calls: 2, failures: 0, slow: 1 });
     }
 
     #[test]
-    fn tm_01_a_clock_that_steps_back_does_not_freeze_the_counts() {
-        let mut recent = Recent::new(SPAN, at(10_000));
-        recent.record(true, at(10_000));
-        recent.record(true, at(9_990));
-        assert_eq!(recent.sums(), (2, 2), "a small step still counts");
-        recent.record(false, at(2_800));
-        assert_eq!(recent.sums(), (1, 0));
-        recent.record(false, at(2_861));
-        assert_eq!(recent.sums(), (1, 0));
-    }
-
-    #[test]
-    fn the_edges_of_time_and_span_hold() {
-        for span in [Duration::ZERO, Duration::MAX] {
-            let mut recent = Recent::new(span, Timestamp::MAX);
-            recent.record(true, Timestamp::from_micros(i64::MIN));
-            recent.record(true, Timestamp::MAX);
-            assert!(recent.sums().0 >= 1);
+    fn a_window_of_calls_forgets_by_number_and_never_by_time() {
+        let mut recent = Recent::new(Window::Calls(3), at(0));
+        for failed in [true, true, false, false] {
+            recent.record(failed, failed, at(0));
         }
+        assert_eq!(recent.sums(), Counts { calls: 3, failures: 1, slow: 1 });
+        recent.record(false, false, at(1_000_000));
+        assert_eq!(recent.sums(), Counts { calls: 3, failures: 0, slow: 0 });
+        for _ in 0..100 {
+            recent.record(true, false, at(0));
+        }
+        assert_eq!(recent.sums(), Counts { calls: 3, failures: 3, slow: 0 });
     }
 }

@@ -40,6 +40,21 @@ pub struct Permit {
 }
 
 impl Permit {
+    /// Leave for an ordinary call of that generation.
+    pub(crate) const fn ordinary(generation: u64) -> Self {
+        Self { generation, probe: 0 }
+    }
+
+    /// Leave for the probe of that number.
+    pub(crate) const fn probing(generation: u64, probe: u64) -> Self {
+        Self { generation, probe }
+    }
+
+    /// The number of the probe; 0 for an ordinary call.
+    pub(crate) const fn probe(&self) -> u64 {
+        self.probe
+    }
+
     /// The generation in which the call was begun.
     pub const fn generation(&self) -> u64 {
         self.generation

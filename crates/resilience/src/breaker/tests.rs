@@ -65,7 +65,7 @@ fn remembers_no_more_keys_than_it_needs() {
     for key in 0..500 {
         fail(&mut breaker, key, at(1));
     }
-    assert_eq!(breaker.keys.len(), 2);
+    assert_eq!(breaker.health.keys.len(), 2);
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn switched_off_it_lets_everything_through() {
     let mut breaker = Breaker::new(off.clone(), at(0));
     assert!((0..50).all(|key| fail(&mut breaker, key, at(1)).is_none()));
     assert_eq!(breaker.failing_since(), Some(at(1)), "still told to whoever asks");
-    assert!(breaker.recent.is_none(), "and it gathers nothing");
+    assert!(breaker.health.recent.is_none(), "and it gathers nothing");
     let mut breaker = opened(at(0));
     breaker.retune(off);
     assert_eq!((breaker.state(at(1)), breaker.admission(at(1))), (State::Closed, Admission::Go));

@@ -1,0 +1,4 @@
+//! The unit tests of that library, by their numbers in the port list, and its traps.
+
+mod circuit;
+mod policies;

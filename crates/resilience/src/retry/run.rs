@@ -1,0 +1,186 @@
+//! Carries out a policy: calls, judges, waits, calls again.
+//!
+//! Dropping the future at any point is safe: nothing runs on, and a retry that was paid for but not
+//! made goes back into the budget.
+//! Never: decide anything itself, spawn, use a clock but the sleeper's.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+
+use super::course::{Course, RetryInfo, StopReason};
+use super::session::Retry;
+use super::terms::Next;
+use crate::classify::Outcome;
+use crate::sleep::Sleeper;
+
+/// A policy and something to wait with.
+#[derive(Clone, Debug)]
+pub struct Runner<S> {
+    retry: Retry,
+    sleeper: S,
+}
+
+impl Retry {
+    /// This policy, waiting with `sleeper`.
+    pub fn with<S: Sleeper>(&self, sleeper: S) -> Runner<S> {
+        Runner { retry: self.clone(), sleeper }
+    }
+
+    /// Calls until it succeeds or the policy ends it; every error is worth a retry unless
+    /// [`retry_if`](super::RetryBuilder::retry_if) says otherwise. Waits on tokio's clock.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use resilience::RetryPolicy;
+    ///
+    /// let retry = RetryPolicy::full_jitter(Duration::from_millis(100)).max_calls(4).build()?;
+    /// let mut left = 2;
+    /// let done = retry
+    ///     .run(|| {
+    ///         left -= 1;
+    ///         let busy = left > 0;
+    ///         async move { if busy { Err(std::io::Error::other("busy")) } else { Ok("done") } }
+    ///     })
+    ///     .await?;
+    /// assert_eq!(done, "done");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]
+    pub async fn run<T, E, F, Op>(&self, operation: Op) -> Result<T, RetryError<E>>
+    where
+        Op: FnMut() -> F,
+        F: Future<Output = Result<T, E>>,
+        E: Error + 'static,
+    {
+        self.with(crate::sleep::TokioSleeper::new()).run(operation).await
+    }
+}
+
+impl<S: Sleeper> Runner<S> {
+    /// Calls until it succeeds or the policy ends it; every error is worth a retry unless
+    /// [`retry_if`](super::RetryBuilder::retry_if) says otherwise.
+    pub async fn run<T, E, F, Op>(&self, operation: Op) -> Result<T, RetryError<E>>
+    where
+        Op: FnMut() -> F,
+        F: Future<Output = Result<T, E>>,
+        E: Error + 'static,
+    {
+        let judge = |result: &Result<T, E>, next: &mut dyn FnMut(&Outcome<'_>)| {
+            if let Err(error) = result {
+                next(&Outcome::transient().with_error(error));
+            }
+        };
+        let (result, course, stop) = self.drive(operation, judge).await;
+        // A success is told without the time it took: there is no need to look at the clock.
+        result.map_err(|error| RetryError { error, info: course.ended(stop, self.sleeper.now()) })
+    }
+
+    /// The same, for errors of any type, of which only some are worth a retry. The policy's own
+    /// `retry_if` is asked too, and does not see the error.
+    pub async fn run_if<T, E, F, Op>(
+        &self,
+        operation: Op,
+        worth: impl Fn(&E) -> bool,
+    ) -> Result<T, RetryError<E>>
+    where
+        Op: FnMut() -> F,
+        F: Future<Output = Result<T, E>>,
+    {
+        let judge = |result: &Result<T, E>, next: &mut dyn FnMut(&Outcome<'_>)| {
+            if let Err(error) = result {
+                let worth = worth(error);
+                next(&if worth { Outcome::transient() } else { Outcome::refused() });
+            }
+        };
+        let (result, course, stop) = self.drive(operation, judge).await;
+        result.map_err(|error| RetryError { error, info: course.ended(stop, self.sleeper.now()) })
+    }
+
+    /// The general form: `judge` looks at each result and, if it is a failure, hands its
+    /// [`Outcome`] on. A result of any type can fail, such as an answer of status 503.
+    pub async fn run_judged<R, F, Op>(
+        &self,
+        operation: Op,
+        judge: impl Fn(&R, &mut dyn FnMut(&Outcome<'_>)),
+    ) -> (R, RetryInfo)
+    where
+        Op: FnMut() -> F,
+        F: Future<Output = R>,
+    {
+        let (result, course, stop) = self.drive(operation, judge).await;
+        (result, course.ended(stop, self.sleeper.now()))
+    }
+
+    async fn drive<R, F, Op>(
+        &self,
+        mut operation: Op,
+        judge: impl Fn(&R, &mut dyn FnMut(&Outcome<'_>)),
+    ) -> (R, Course, Option<StopReason>)
+    where
+        Op: FnMut() -> F,
+        F: Future<Output = R>,
+    {
+        let settings = self.retry.settings();
+        let mut course = settings.begin(self.sleeper.now());
+        let mut chance = None;
+        loop {
+            let result = operation().await;
+            let mut next = None;
+            judge(&result, &mut |outcome| {
+                let chance = chance.get_or_insert_with(|| self.retry.chance());
+                let now = self.sleeper.now();
+                next.get_or_insert_with(|| course.failed(settings, outcome, now, chance));
+            });
+            match next {
+                None => return (result, course, None),
+                Some(Next::Stop(stop)) => return (result, course, Some(stop)),
+                Some(Next::Again { delay, .. }) => {
+                    drop(result);
+                    self.sleeper.sleep(delay).await;
+                    course.calling();
+                }
+            }
+        }
+    }
+}
+
+/// The last error of an operation, and how it came to be the last.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct RetryError<E> {
+    /// The error itself.
+    pub error: E,
+    /// How often and how long it was tried, and why no longer.
+    pub info: RetryInfo,
+}
+
+impl<E> RetryError<E> {
+    /// The error itself.
+    pub fn into_inner(self) -> E {
+        self.error
+    }
+
+    /// Why there was no further call.
+    pub fn stop(&self) -> StopReason {
+        self.info.stop.unwrap_or(StopReason::NotRetryable)
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for RetryError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (calls made: {}; gave up: {})", self.error, self.info.calls, self.stop())
+    }
+}
+
+impl<E: Error + 'static> Error for RetryError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+#[cfg(test)]
+mod tests;

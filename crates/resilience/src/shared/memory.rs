@@ -1,0 +1,230 @@
+//! The store within one process: the reference for all others, and a stand-in for them in tests.
+//!
+//! It is the state machine itself, one for each key. Not bounded: keys are as many as the caller
+//! names.
+//! Never: hold the lock over an await.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::{Future, ready};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::runs::Runs;
+use super::store::{
+    Admit, BreakerStore, InstanceId, Report, SharedRules, StoreError, Transition, View,
+};
+use super::watch::{Changes, Watch};
+use crate::breaker::rules::{HalfOpen, OpenFor, Trip};
+use crate::breaker::{Admission, Breaker, Change, Forced, Permit, Rules, Snapshot};
+use crate::chance::Seeded;
+use crate::circuit::{Cause, Phase};
+use crate::classify::Vote;
+use crate::clock::{Clock, Timestamp};
+
+/// Shared breakers in memory. Clones are the same store.
+#[derive(Clone)]
+pub struct MemoryBreakerStore {
+    clock: Arc<dyn Clock>,
+    breakers: Arc<Mutex<HashMap<String, Breaker>>>,
+    changes: Changes,
+}
+
+impl MemoryBreakerStore {
+    /// An empty store that goes by this clock.
+    pub fn new(clock: impl Clock + 'static) -> Self {
+        Self { clock: Arc::new(clock), breakers: Arc::default(), changes: Changes::new() }
+    }
+
+    /// One step on the breaker of `key`.
+    fn step<T>(
+        &self,
+        key: &str,
+        rules: Option<&SharedRules>,
+        step: impl FnOnce(&mut Breaker, Timestamp) -> T,
+    ) -> T {
+        let now = self.clock.now();
+        let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || Breaker::restore(Rules::default(), born(rules, now));
+        let breaker = breakers.entry(key.to_owned()).or_insert_with(fresh);
+        if let Some(rules) = rules {
+            breaker.retune(machine(rules));
+        }
+        step(breaker, now)
+    }
+}
+
+/// Generations begin at the time of birth, so that no two lives of one key share a number.
+fn born(rules: Option<&SharedRules>, now: Timestamp) -> Snapshot {
+    let generation = u64::try_from(now.as_micros() / 1_000).unwrap_or(0);
+    Snapshot {
+        open_until: None,
+        generation,
+        open_for: rules.map_or(Duration::ZERO, |rules| rules.open_for),
+        failing_since: None,
+        forced: None,
+        since: now,
+    }
+}
+
+fn machine(rules: &SharedRules) -> Rules {
+    Rules {
+        enabled: true,
+        trip: Trip::consecutive(rules.failures),
+        open_for: OpenFor::backoff(rules.open_for, rules.open_for_max),
+        half_open: HalfOpen::probes(1).close_after(rules.close_after).max_wait(rules.lease),
+    }
+}
+
+impl BreakerStore for MemoryBreakerStore {
+    fn admit(
+        &self,
+        key: &str,
+        rules: &SharedRules,
+        _me: &InstanceId,
+    ) -> impl Future<Output = Result<Admit, StoreError>> + Send {
+        ready(Ok(self.step(key, Some(rules), admit)))
+    }
+
+    fn report(
+        &self,
+        key: &str,
+        rules: &SharedRules,
+        batch: &[Report],
+    ) -> impl Future<Output = Result<Vec<Transition>, StoreError>> + Send {
+        let each = |report: &Report| {
+            self.step(key, Some(rules), |breaker, now| take_in(breaker, rules, report, now))
+        };
+        let told: Vec<_> = batch.iter().filter_map(each).collect();
+        if !told.is_empty() {
+            self.changes.tell(key);
+        }
+        ready(Ok(told))
+    }
+
+    fn snapshot(&self, key: &str) -> impl Future<Output = Result<View, StoreError>> + Send {
+        ready(Ok(self.step(key, None, |breaker, now| view(breaker, now))))
+    }
+
+    fn force(
+        &self,
+        key: &str,
+        forced: Option<Forced>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        self.step(key, None, |breaker, now| breaker.force(forced, now));
+        self.changes.tell(key);
+        ready(Ok(()))
+    }
+
+    fn watch(&self, key: &str) -> Watch {
+        self.changes.watch(key)
+    }
+}
+
+fn admit(breaker: &mut Breaker, now: Timestamp) -> Admit {
+    let Snapshot { generation, forced, .. } = breaker.snapshot();
+    match (breaker.admission(now), breaker.take(now)) {
+        (_, Some(permit)) if permit.is_probe() => {
+            Admit::Probe { generation, lease: permit.probe() }
+        }
+        (_, Some(_)) => Admit::Closed { generation },
+        (_, None) if forced == Some(Forced::Open) => Admit::ForcedOpen { generation },
+        (Admission::Wait { until }, None) => {
+            let retry_in = until.map_or(Duration::ZERO, |until| until.since(now));
+            match breaker.probes_out() {
+                0 => Admit::Open { generation, retry_in },
+                _ => Admit::ProbeOut { generation, retry_in },
+            }
+        }
+        (Admission::Go | Admission::Probe, None) => Admit::Closed { generation },
+    }
+}
+
+fn take_in(
+    breaker: &mut Breaker,
+    rules: &SharedRules,
+    report: &Report,
+    now: Timestamp,
+) -> Option<Transition> {
+    let chance = &mut Seeded::new(0);
+    let change = match *report {
+        Report::Calls { generation, runs } => {
+            take_runs(breaker, rules, Permit::ordinary(generation), runs, now)
+        }
+        Report::Probe { generation, lease, vote } => {
+            let permit = Permit::probing(generation, lease);
+            match vote {
+                Vote::Success => breaker.success(permit, now),
+                Vote::Failure => breaker.failure(permit, 0, now, chance),
+                Vote::Ignore => {
+                    breaker.neutral(permit, now);
+                    None
+                }
+            }
+        }
+    };
+    let (to, cause) = match change? {
+        Change::Opened { .. } => (Phase::Open, Cause::Tripped),
+        Change::Closed => (Phase::Closed, Cause::ProbeSucceeded),
+        Change::Reopened { .. } => (Phase::Open, Cause::ProbeFailed),
+    };
+    Some(Transition { generation: breaker.snapshot().generation, to, cause })
+}
+
+/// Plays the results again; of a long run no more than can matter.
+fn take_runs(
+    breaker: &mut Breaker,
+    rules: &SharedRules,
+    permit: Permit,
+    runs: Runs,
+    now: Timestamp,
+) -> Option<Change> {
+    let chance = &mut Seeded::new(0);
+    let mut fail = |breaker: &mut Breaker, run: u32| {
+        (0..run.min(rules.failures)).find_map(|_| breaker.failure(permit, 0, now, chance))
+    };
+    if let Some(change) = fail(breaker, runs.lead) {
+        return Some(change);
+    }
+    if !runs.succeeded {
+        return None;
+    }
+    for run in [runs.longest, runs.trail] {
+        breaker.success(permit, now);
+        if let Some(change) = fail(breaker, run) {
+            return Some(change);
+        }
+    }
+    None
+}
+
+fn view(breaker: &Breaker, now: Timestamp) -> View {
+    let Snapshot { open_until, generation, forced, .. } = breaker.snapshot();
+    let phase = match (forced, open_until) {
+        (Some(Forced::Open), _) => Phase::Open,
+        (Some(Forced::Closed), _) | (None, None) => Phase::Closed,
+        (None, Some(_)) if breaker.probes_out() > 0 => Phase::HalfOpen,
+        (None, Some(_)) => Phase::Open,
+    };
+    let retry_in = open_until.map_or(Duration::ZERO, |until| until.since(now));
+    View { phase, generation, forced, retry_in, failures: breaker.consecutive_failures() }
+}
+
+impl fmt::Debug for MemoryBreakerStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kept = self.breakers.lock().unwrap_or_else(PoisonError::into_inner).len();
+        f.debug_struct("MemoryBreakerStore").field("breakers", &kept).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::shared::conformance;
+
+    #[tokio::test]
+    async fn it_passes_the_suite() {
+        conformance::all(&MemoryBreakerStore::new(ManualClock::new(Timestamp::from_secs(9)))).await;
+    }
+}
