@@ -17,8 +17,12 @@ pub const ID_BYTES_MAX: usize = 256;
 /// space would not survive the header. Source: Standard Webhooks, "Signature scheme": neither id
 /// nor timestamp should hold a full stop.
 pub fn is_safe_id(id: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    (1..=ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(allowed)
+    (1..=ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(is_safe_byte)
+}
+
+/// A byte that a safe id may hold, and so cannot stand for a border beside one.
+pub(crate) fn is_safe_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
 /// The three parts of the signed text, borrowed. The timestamp is text because a verifier must

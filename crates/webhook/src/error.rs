@@ -1,31 +1,41 @@
-//! Why a verifier refuses a request, and the bound behind one of the reasons.
+//! Why a request is refused, why a verifier cannot be built, and the bound behind one of the
+//! reasons.
 //!
 //! Finding the headers and checking them are two steps with one list of reasons. The texts are fit
 //! for the receiver's log; they name rules and headers.
 //!
 //! Never: a value from the request, or from a key, in a text.
 
+use std::borrow::Cow;
+
 /// Most signatures looked at in one request, over all its signature lines; more is a refusal,
 /// since each may cost an ed25519 check.
 pub const SIGNATURES_MAX: usize = 32;
 
-/// Why a request was refused. Every one of them is an answer of 400 or 401, never of 5xx.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// The name of a header or of a field in one.
+pub type Name = Cow<'static, str>;
+
+/// Why a request was refused. Every one of them is an answer of 400, 401 or 413, never of 5xx.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum VerifyError {
-    /// The verifier was made without a key, so nothing can be genuine.
-    #[error("the verifier has no keys")]
-    NoKeys,
-    /// Neither the `webhook-*` nor the `svix-*` headers are complete.
+    /// The body is longer than the verifier reads.
+    #[error("the body has more than {bytes_max} bytes")]
+    BodyTooLarge {
+        /// Most bytes it may have.
+        bytes_max: usize,
+    },
+    /// A header of the scheme is not there, or lacks a field it must have.
     #[error("the header {0} is missing")]
-    MissingHeader(&'static str),
+    MissingHeader(Name),
     /// Two lines of the header, or its `webhook-*` and `svix-*` forms, say different things.
     #[error("the header {0} is there more than once, with different values")]
-    ConflictingHeader(&'static str),
-    /// The id is empty, holds a full stop or is not UTF-8.
-    #[error("the header webhook-id must be text without a full stop, and not empty")]
+    ConflictingHeader(Name),
+    /// The id is empty, not UTF-8, or holds what would make the signed text ambiguous.
+    #[error("the message id must be text without a full stop, and not empty")]
     MalformedId,
     /// The timestamp is not a plain decimal number.
-    #[error("the header webhook-timestamp must be unix seconds in decimal digits")]
+    #[error("the timestamp must be unix seconds in decimal digits")]
     MalformedTimestamp,
     /// Older than the tolerance: a replay, or a clock that is wrong.
     #[error("the timestamp is too old, by the receiver's clock")]
@@ -39,4 +49,37 @@ pub enum VerifyError {
     /// No signature fits any key: another secret, or the body was changed on its way.
     #[error("no signature matches")]
     NoMatch,
+}
+
+/// Why a verifier cannot be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// Nothing could ever be genuine.
+    #[error("secret: at least one secret or public key is needed")]
+    NoKeys,
+    /// Nothing could ever be read.
+    #[error("max_body: must be at least 1 byte")]
+    NoBody,
+    /// Only Standard Webhooks say how to sign with a key pair.
+    #[error("public_key: this scheme is signed with a shared secret")]
+    PublicKey,
+    /// What is not signed proves nothing.
+    #[error("content: must hold the body exactly once")]
+    BodyNotSigned,
+    /// An unsigned timestamp lets a replay look fresh.
+    #[error("timestamp: must be both sent and signed, or neither")]
+    TimestampNotSigned,
+    /// An unsigned id lets a replay look new.
+    #[error("id_header: must be both sent and signed, or neither")]
+    IdNotSigned,
+    /// One signature could stand for two different requests.
+    #[error(
+        "content: next to an id or a timestamp there must be a text that touches it with a \
+         character other than A-Z, a-z, 0-9, _ and -"
+    )]
+    Ambiguous,
+    /// A name that no header or field can have.
+    #[error("a name of a header or a field must not be empty")]
+    EmptyName,
 }

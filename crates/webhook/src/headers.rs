@@ -49,10 +49,10 @@ impl<V: AsRef<[u8]>> Trio<V> {
             }
         }
         if differ(&webhook.id, &svix.id) {
-            return Err(VerifyError::ConflictingHeader(WEBHOOK_ID));
+            return Err(VerifyError::ConflictingHeader(WEBHOOK_ID.into()));
         }
         if differ(&webhook.timestamp, &svix.timestamp) {
-            return Err(VerifyError::ConflictingHeader(WEBHOOK_TIMESTAMP));
+            return Err(VerifyError::ConflictingHeader(WEBHOOK_TIMESTAMP.into()));
         }
         let nothing_of_webhook = webhook.is_empty();
         webhook.complete().or_else(|missing| {
@@ -101,24 +101,25 @@ impl<V: AsRef<[u8]>> Family<V> {
 
     fn complete(self) -> Result<Trio<V>, VerifyError> {
         let [id, timestamp, signature] = self.names;
-        let id = self.id.ok_or(VerifyError::MissingHeader(id))?;
-        let timestamp = self.timestamp.ok_or(VerifyError::MissingHeader(timestamp))?;
+        let id = self.id.ok_or_else(|| VerifyError::MissingHeader(id.into()))?;
+        let timestamp =
+            self.timestamp.ok_or_else(|| VerifyError::MissingHeader(timestamp.into()))?;
         if self.signatures.is_empty() {
-            return Err(VerifyError::MissingHeader(signature));
+            return Err(VerifyError::MissingHeader(signature.into()));
         }
         Ok(Trio { id, timestamp, signatures: self.signatures })
     }
 }
 
 /// Fills the slot; a second line is allowed only if it says the same.
-fn set<V: AsRef<[u8]>>(
+pub(crate) fn set<V: AsRef<[u8]>>(
     slot: &mut Option<V>,
     value: V,
-    name: &'static str,
+    name: &str,
 ) -> Result<(), VerifyError> {
     match slot {
         Some(first) if first.as_ref() != value.as_ref() => {
-            Err(VerifyError::ConflictingHeader(name))
+            Err(VerifyError::ConflictingHeader(name.to_owned().into()))
         }
         _ => {
             *slot = Some(value);

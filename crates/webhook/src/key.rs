@@ -13,7 +13,6 @@ use std::fmt;
 use ed25519_dalek::{Signature, VerifyingKey};
 use subtle::ConstantTimeEq as _;
 
-use crate::content::SignedContent;
 use crate::secret::{
     HmacSecret, PUBLIC_KEY_BYTES, PUBLIC_PREFIX, Secret, SecretError, check_text, decode, encode,
 };
@@ -69,10 +68,22 @@ impl VerifyKey {
         }
     }
 
+    /// A shared HMAC key in the sender's own notation: the bytes are the key.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError::Empty`]: under an empty key anybody can sign.
+    pub(crate) fn from_raw(key: &[u8]) -> Result<Self, SecretError> {
+        if key.is_empty() {
+            return Err(SecretError::Empty);
+        }
+        Ok(Self(Kind::Hmac(HmacSecret::keyed(key))))
+    }
+
     /// Whether any of the decoded signatures of this key's version fits the signed text.
     pub(crate) fn matches_any<'s>(
         &self,
-        content: &SignedContent<'_>,
+        content: &[&[u8]],
         signatures: impl Iterator<Item = &'s [u8]>,
     ) -> bool {
         // The text is hashed or joined once per key, and only if there is something to compare.
@@ -86,7 +97,7 @@ impl VerifyKey {
                 signatures.any(|signature| tag.ct_eq(signature).into())
             }
             Kind::Ed25519(key) => {
-                let text = content.parts().concat();
+                let text = content.concat();
                 signatures.any(|signature| {
                     Signature::from_slice(signature)
                         .is_ok_and(|signature| key.verify_strict(&text, &signature).is_ok())

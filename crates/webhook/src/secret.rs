@@ -174,7 +174,7 @@ impl Secret {
             Self::Hmac(secret) => {
                 out.reserve(HMAC_SIGNATURE_BYTES);
                 out.push_str("v1,");
-                STANDARD.encode_string(secret.tag(content), out);
+                STANDARD.encode_string(secret.tag(&content.parts()), out);
             }
             Self::Ed25519(secret) => {
                 out.reserve(ED25519_SIGNATURE_BYTES);
@@ -205,17 +205,17 @@ impl HmacSecret {
         Ok(Self::keyed(key))
     }
 
-    /// Only for keys whose length is known to be right.
-    fn keyed(key: &[u8]) -> Self {
+    /// Only for keys whose length is known to be right, or not ours to judge.
+    pub(crate) fn keyed(key: &[u8]) -> Self {
         // HMAC is defined for keys of every length; the error exists for other kinds of MAC.
         let keyed = Hmac::new_from_slice(key).expect("HMAC takes a key of any length");
         Self { key: key.into(), keyed }
     }
 
     /// The 32 bytes of HMAC-SHA256 over the signed text.
-    pub(crate) fn tag(&self, content: &SignedContent<'_>) -> [u8; 32] {
+    pub(crate) fn tag(&self, content: &[&[u8]]) -> [u8; 32] {
         let mut mac = self.keyed.clone();
-        for part in content.parts() {
+        for part in content {
             mac.update(part);
         }
         mac.finalize().into_bytes().into()

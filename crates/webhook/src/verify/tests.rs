@@ -1,6 +1,10 @@
 //! Tests of the verifier: what is accepted, and one test per reason for refusal.
 
+use std::time::Duration;
+
 use super::*;
+use crate::content::SignedContent;
+use crate::error::{ConfigError, SIGNATURES_MAX};
 use crate::headers::{WEBHOOK_ID, WEBHOOK_TIMESTAMP};
 use crate::secret::{Secret, SecretError};
 use crate::sign::signature_header;
@@ -17,8 +21,8 @@ fn pair(seed: u8) -> Secret {
     Secret::from_random_ed25519([seed; 32])
 }
 
-fn verifier(secret: &Secret) -> Verifier {
-    Verifier::new(vec![VerifyKey::from(secret)])
+fn verifier(secret: &Secret) -> WebhookVerifier {
+    WebhookVerifier::standard().key(secret).build().unwrap()
 }
 
 /// A request with the given id and timestamp lines, rightly signed for them.
@@ -47,7 +51,10 @@ fn refusal(headers: impl IntoIterator<Item = (&'static str, String)>) -> VerifyE
 fn both_kinds_verify_and_say_what_was_verified() {
     for secret in [secret(1), pair(1)] {
         let verified = verifier(&secret).verify(signed(&secret, ID, "1700000000"), BODY, NOW);
-        assert_eq!(verified.unwrap(), Verified { id: ID.into(), timestamp: NOW, key_index: 0 });
+        assert_eq!(
+            verified.unwrap(),
+            Verified { id: Some(ID.into()), timestamp: Some(NOW), key_index: 0 }
+        );
     }
 }
 
@@ -56,7 +63,8 @@ fn a_receiver_needs_only_the_public_text() {
     for secret in [secret(1), pair(1)] {
         let key = VerifyKey::parse(&secret.to_public_text()).unwrap();
         let headers = signed(&secret, ID, "1700000000");
-        assert!(Verifier::new(vec![key]).verify(headers, BODY, NOW).is_ok());
+        let verifier = WebhookVerifier::standard().key(key).build().unwrap();
+        assert!(verifier.verify(headers, BODY, NOW).is_ok());
     }
     let from_pair = VerifyKey::parse(&pair(1).to_private_text()).unwrap();
     assert!(format!("{from_pair:?}").starts_with("Ed25519(whpk_"));
@@ -86,7 +94,7 @@ fn sg_07_either_secret_of_a_rotation_verifies() {
     }
     let after = with_signature(&signature_header([&new], ID, NOW, BODY).unwrap());
     assert_eq!(verifier(&old).verify(after.clone(), BODY, NOW), Err(VerifyError::NoMatch));
-    let both = Verifier::new(vec![(&old).into(), (&new).into()]);
+    let both = WebhookVerifier::standard().key(&old).key(&new).build().unwrap();
     assert_eq!(both.verify(after, BODY, NOW).unwrap().key_index, 1);
 }
 
@@ -110,7 +118,8 @@ fn the_tolerance_ends_at_300_seconds_both_ways() {
     assert_eq!(at(NOW - 301), Err(VerifyError::TooNew));
     assert_eq!(at(i64::MAX), Err(VerifyError::TooOld));
     assert_eq!(at(i64::MIN), Err(VerifyError::TooNew));
-    let exact = verifier(&secret).with_tolerance_secs(0);
+    let now_only = Tolerance::past(Duration::ZERO).future(Duration::ZERO);
+    let exact = WebhookVerifier::standard().key(&secret).tolerance(now_only).build().unwrap();
     assert!(exact.verify(signed(&secret, ID, "1700000000"), BODY, NOW).is_ok());
     assert!(exact.verify(signed(&secret, ID, "1700000000"), BODY, NOW + 1).is_err());
 }
@@ -153,14 +162,14 @@ fn sg_12_differing_duplicates_are_refused_and_equal_ones_are_not() {
         ("svix-id", "msg_2", WEBHOOK_ID),
         ("svix-timestamp", "1700000001", WEBHOOK_TIMESTAMP),
     ] {
-        assert_eq!(refusal(plus(name, value)), VerifyError::ConflictingHeader(reported));
+        assert_eq!(refusal(plus(name, value)), VerifyError::ConflictingHeader(reported.into()));
     }
 }
 
 #[test]
 fn missing_headers_are_named_and_namings_never_mixed() {
     let [id, timestamp, signature] = signed(&secret(1), ID, "1700000000");
-    let missing = VerifyError::MissingHeader;
+    let missing = |name: &'static str| VerifyError::MissingHeader(name.into());
     assert_eq!(refusal([]), missing("webhook-id"));
     assert_eq!(refusal([timestamp.clone(), signature.clone()]), missing("webhook-id"));
     assert_eq!(refusal([id.clone(), signature.clone()]), missing("webhook-timestamp"));
@@ -236,8 +245,37 @@ fn the_number_of_signatures_is_bounded() {
 }
 
 #[test]
-fn sg_10_without_a_key_nothing_is_genuine() {
-    let headers = signed(&secret(1), ID, "1700000000");
-    let refused = Verifier::new(Vec::new()).verify(headers, BODY, NOW);
-    assert_eq!(refused, Err(VerifyError::NoKeys));
+fn past_and_future_have_tolerances_of_their_own() {
+    let tolerance = Tolerance::past(Duration::from_secs(10)).future(Duration::from_secs(2));
+    let secret = secret(1);
+    let verifier = WebhookVerifier::standard().key(&secret).tolerance(tolerance).build().unwrap();
+    let at = |now| verifier.verify(signed(&secret, ID, "1700000000"), BODY, now);
+    assert!(at(NOW + 10).is_ok() && at(NOW - 2).is_ok());
+    assert_eq!(at(NOW + 11), Err(VerifyError::TooOld));
+    assert_eq!(at(NOW - 3), Err(VerifyError::TooNew));
+}
+
+#[test]
+fn a_body_past_the_bound_is_refused_and_one_at_it_is_not() {
+    let secret = secret(1);
+    let with = |bytes| WebhookVerifier::standard().key(&secret).max_body(bytes).build().unwrap();
+    let headers = signed(&secret, ID, "1700000000");
+    assert!(with(BODY.len()).verify(headers.clone(), BODY, NOW).is_ok());
+    let bytes_max = BODY.len() - 1;
+    let refused = with(bytes_max).verify(headers, BODY, NOW);
+    assert_eq!(refused, Err(VerifyError::BodyTooLarge { bytes_max }));
+}
+
+#[test]
+fn sg_10_a_verifier_that_could_verify_nothing_is_not_built() {
+    let none = WebhookVerifier::standard().build();
+    assert_eq!(none.unwrap_err(), ConfigError::NoKeys);
+    let nothing = WebhookVerifier::standard().key(secret(1)).max_body(0).build();
+    assert_eq!(nothing.unwrap_err(), ConfigError::NoBody);
+    for empty in [WebhookVerifier::stripe, WebhookVerifier::github, WebhookVerifier::slack] {
+        assert_eq!(empty("").unwrap_err(), SecretError::Empty);
+    }
+    let text = pair(1).to_public_text();
+    let paired = WebhookVerifier::github("s").unwrap().public_key(&text).unwrap().build();
+    assert_eq!(paired.unwrap_err(), ConfigError::PublicKey);
 }

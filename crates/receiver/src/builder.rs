@@ -1,0 +1,203 @@
+//! Putting an idempotency layer together.
+//!
+//! Never: a layer whose settings contradict each other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+use http::{HeaderName, Method, StatusCode};
+
+use crate::fingerprint::Fingerprint;
+use crate::idempotency::IdempotencyLayer;
+use crate::key::KeySource;
+use crate::settings::{AfterCrash, ConfigError, InProgress, Missing, Settings, StoreFailure};
+
+/// Collects the settings of an [`IdempotencyLayer`]; the defaults are those of the documentation of
+/// each method.
+#[derive(Clone, Debug)]
+#[must_use = "no request is protected before `build`"]
+pub struct IdempotencyBuilder<St> {
+    store: St,
+    settings: Settings,
+    replay_header: String,
+}
+
+impl<St> IdempotencyLayer<St> {
+    /// A layer over this store, to be set up.
+    pub fn builder(store: St) -> IdempotencyBuilder<St> {
+        IdempotencyBuilder::new(store, Settings::default())
+    }
+
+    /// A layer for webhooks, to be set up, for behind a
+    /// [`WebhookVerifyLayer`](crate::WebhookVerifyLayer). It differs in four defaults: the key is
+    /// the message id; it is remembered for 7 days, which is longer than senders try; a repeat
+    /// while the first is being handled gets 503, since senders give up at a 4xx; bodies have up
+    /// to 1 MiB.
+    pub fn webhook_builder(store: St) -> IdempotencyBuilder<St> {
+        IdempotencyBuilder::new(store, Settings::webhook_id())
+    }
+
+    /// The layer that [`Self::webhook_builder`] makes with all its defaults.
+    pub fn webhook_id(store: St) -> Self {
+        Self::new(store, Settings::webhook_id())
+    }
+}
+
+impl<St> IdempotencyBuilder<St> {
+    fn new(store: St, settings: Settings) -> Self {
+        let replay_header = settings.replay_header.as_str().to_owned();
+        Self { store, settings, replay_header }
+    }
+
+    /// Where the key is read from: the header `idempotency-key`.
+    pub fn key(mut self, source: KeySource) -> Self {
+        self.settings.key = source;
+        self
+    }
+
+    /// The methods that are protected; others pass: POST and PATCH.
+    pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
+        self.settings.methods = methods.into_iter().collect();
+        self
+    }
+
+    /// Whose a key is, so that one caller cannot read another's response by guessing a key. Take
+    /// it from what was authenticated: all callers are one.
+    pub fn scope(mut self, scope: impl Fn(&Parts) -> String + Send + Sync + 'static) -> Self {
+        self.settings.scope = Arc::new(scope);
+        self
+    }
+
+    /// What must be equal for a repeat to be one: method, path and body.
+    pub fn fingerprint(mut self, fingerprint: Fingerprint) -> Self {
+        self.settings.fingerprint = fingerprint;
+        self
+    }
+
+    /// What to do without a key: [`Missing::Reject400`].
+    pub fn on_missing(mut self, missing: Missing) -> Self {
+        self.settings.missing = missing;
+        self
+    }
+
+    /// What a repeat is told while the first is being handled: 409, come back in 1 s.
+    pub fn in_progress(mut self, in_progress: InProgress) -> Self {
+        self.settings.in_progress = in_progress;
+        self
+    }
+
+    /// How long a key is held without a heartbeat, and so how long a crash blocks it: 30 s.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.settings.lease = lease;
+        self
+    }
+
+    /// How often the lease is prolonged while the handler runs: 10 s.
+    pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
+        self.settings.heartbeat = heartbeat;
+        self
+    }
+
+    /// How long a response is remembered: 24 h. Longer than a caller tries.
+    pub fn record_ttl(mut self, record_ttl: Duration) -> Self {
+        self.settings.record_ttl = record_ttl;
+        self
+    }
+
+    /// Which responses are recorded; after any other a repeat runs the handler again: below 500,
+    /// except 408 and 429.
+    pub fn store_if(mut self, wanted: impl Fn(StatusCode) -> bool + Send + Sync + 'static) -> Self {
+        self.settings.store_if = Arc::new(wanted);
+        self
+    }
+
+    /// What a lease means that ended without a response: [`AfterCrash::Rerun`].
+    pub fn after_crash(mut self, after_crash: AfterCrash) -> Self {
+        self.settings.after_crash = after_crash;
+        self
+    }
+
+    /// Most bytes of a request's body, else 413: 256 KiB.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.settings.body_bytes_max = bytes;
+        self
+    }
+
+    /// Most bytes of a response's body; a larger one becomes a recorded 500: 256 KiB.
+    pub fn max_response(mut self, bytes: usize) -> Self {
+        self.settings.response_bytes_max = bytes;
+        self
+    }
+
+    /// The headers of a response that are recorded: `content-type`, `content-encoding`,
+    /// `content-language`, `etag`, `last-modified`, `link`, `location`.
+    pub fn kept_headers(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
+        self.settings.kept = names.into_iter().collect();
+        self
+    }
+
+    /// The header that says `true` on a replay: `idempotency-replayed`.
+    pub fn replay_header(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.replay_header);
+        self
+    }
+
+    /// What to do when the store fails: [`StoreFailure::Closed503`].
+    pub fn on_store_error(mut self, failure: StoreFailure) -> Self {
+        self.settings.store_failure = failure;
+        self
+    }
+
+    /// After how long without an answer the store counts as failed: 2 s.
+    pub fn store_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.store_timeout = timeout;
+        self
+    }
+
+    /// The layer.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`], naming the setting and the rule it breaks.
+    pub fn build(mut self) -> Result<IdempotencyLayer<St>, ConfigError> {
+        let name = self.replay_header.parse().map_err(|_| ConfigError::ReplayHeader)?;
+        self.settings.replay_header = name;
+        self.settings.check()?;
+        Ok(IdempotencyLayer::new(self.store, self.settings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Builder = IdempotencyBuilder<()>;
+
+    fn built(change: impl FnOnce(Builder) -> Builder) -> Result<(), ConfigError> {
+        change(IdempotencyBuilder::new((), Settings::default())).build().map(drop)
+    }
+
+    #[test]
+    fn the_defaults_hold_together() {
+        assert_eq!(built(|builder| builder), Ok(()));
+        assert_eq!(Settings::webhook_id().check(), Ok(()));
+    }
+
+    #[test]
+    fn settings_that_contradict_each_other_are_refused() {
+        let secs = Duration::from_secs;
+        let wait = InProgress::wait(Duration::MAX);
+        assert_eq!(built(|b| b.key(KeySource::header("a b"))), Err(ConfigError::Key));
+        assert_eq!(built(|b| b.replay_header("")), Err(ConfigError::ReplayHeader));
+        assert_eq!(built(|b| b.heartbeat(secs(0))), Err(ConfigError::Heartbeat));
+        assert_eq!(built(|b| b.lease(secs(12))), Err(ConfigError::Heartbeat));
+        assert_eq!(built(|b| b.lease(secs(13))), Ok(()));
+        assert_eq!(built(|b| b.store_timeout(secs(0))), Err(ConfigError::StoreTimeout));
+        assert_eq!(built(|b| b.record_ttl(secs(29))), Err(ConfigError::RecordTtl));
+        assert_eq!(built(|b| b.max_body(0)), Err(ConfigError::MaxBody));
+        assert_eq!(built(|b| b.max_response(0)), Err(ConfigError::MaxResponse));
+        assert_eq!(built(|b| b.record_ttl(Duration::MAX)), Err(ConfigError::TooLong));
+        assert_eq!(built(|b| b.in_progress(wait)), Err(ConfigError::TooLong));
+    }
+}

@@ -1,0 +1,228 @@
+//! The settings of the idempotency layer, their defaults, and what must hold between them.
+//!
+//! Never: a combination under which a healthy holder could lose its lease.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header;
+use http::request::Parts;
+use http::{HeaderName, Method, StatusCode};
+
+use crate::fingerprint::Fingerprint;
+use crate::key::KeySource;
+
+/// What to do without a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Refuse the request: 400.
+    Reject400,
+    /// Let it through, unprotected.
+    Pass,
+}
+
+/// What a repeat is told while the first request is being handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InProgress {
+    /// 409, and when to come back.
+    Conflict409 {
+        /// The value of `retry-after`, rounded up to seconds.
+        retry_after: Duration,
+    },
+    /// 503, and when to come back. For webhooks: most senders give a message up at a 4xx.
+    Retry503 {
+        /// The value of `retry-after`, rounded up to seconds.
+        retry_after: Duration,
+    },
+    /// Nothing for as long: it waits for the first to end, then gets its response, else 409.
+    Wait {
+        /// How long it waits.
+        at_most: Duration,
+    },
+}
+
+impl InProgress {
+    /// Waits for at most `at_most`.
+    pub const fn wait(at_most: Duration) -> Self {
+        Self::Wait { at_most }
+    }
+
+    /// Status and `retry-after` of the refusal.
+    pub(crate) fn refusal(self) -> (StatusCode, Duration) {
+        match self {
+            Self::Conflict409 { retry_after } => (StatusCode::CONFLICT, retry_after),
+            Self::Retry503 { retry_after } => (StatusCode::SERVICE_UNAVAILABLE, retry_after),
+            Self::Wait { .. } => (StatusCode::CONFLICT, Duration::from_secs(1)),
+        }
+    }
+}
+
+/// What a lease means that ended without a response: the process died, or was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterCrash {
+    /// The next repeat runs the handler again. For handlers that may run twice.
+    Rerun,
+    /// Nobody knows whether it took effect: 409 until somebody looks and calls `forget`.
+    Indeterminate,
+}
+
+/// What to do when the store fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreFailure {
+    /// Refuse: 503. Nothing is handled that could not be told from a repeat.
+    Closed503,
+    /// Handle the request, unprotected.
+    Open,
+}
+
+/// A setting that cannot be, with the rule that it breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No header can have that name.
+    #[error("key: must name a header that can exist")]
+    Key,
+    /// No header can have that name.
+    #[error("replay_header: must be the name of a header")]
+    ReplayHeader,
+    /// Two heartbeats in a row must be able to fail without harm.
+    #[error("heartbeat: must be above 0, and with store_timeout less than lease")]
+    Heartbeat,
+    /// A store that may take for ever holds every request for as long.
+    #[error("store_timeout: must be above 0")]
+    StoreTimeout,
+    /// A record that is gone before its lease protects nothing.
+    #[error("record_ttl: must be at least lease")]
+    RecordTtl,
+    /// Nothing could be read.
+    #[error("max_body: must be at least 1 byte")]
+    MaxBody,
+    /// Nothing could be recorded.
+    #[error("max_response: must be at least 1 byte")]
+    MaxResponse,
+    /// A day is more than any caller waits; stores count in microseconds.
+    #[error("lease, record_ttl, in_progress: must be at most 10 years")]
+    TooLong,
+}
+
+const SPAN_MAX: Duration = Duration::from_secs(10 * 366 * 86_400);
+
+type Scope = dyn Fn(&Parts) -> String + Send + Sync;
+type StoreIf = dyn Fn(StatusCode) -> bool + Send + Sync;
+
+/// All settings, checked.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) key: KeySource,
+    pub(crate) methods: Vec<Method>,
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) missing: Missing,
+    pub(crate) in_progress: InProgress,
+    pub(crate) lease: Duration,
+    pub(crate) heartbeat: Duration,
+    pub(crate) record_ttl: Duration,
+    pub(crate) store_if: Arc<StoreIf>,
+    pub(crate) after_crash: AfterCrash,
+    pub(crate) body_bytes_max: usize,
+    pub(crate) response_bytes_max: usize,
+    pub(crate) kept: Arc<[HeaderName]>,
+    pub(crate) replay_header: HeaderName,
+    pub(crate) store_failure: StoreFailure,
+    pub(crate) store_timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            key: KeySource::header("idempotency-key"),
+            methods: vec![Method::POST, Method::PATCH],
+            scope: Arc::new(|_| String::new()),
+            fingerprint: Fingerprint::default(),
+            missing: Missing::Reject400,
+            in_progress: InProgress::Conflict409 { retry_after: Duration::from_secs(1) },
+            lease: Duration::from_secs(30),
+            heartbeat: Duration::from_secs(10),
+            record_ttl: Duration::from_secs(86_400),
+            store_if: Arc::new(is_final),
+            after_crash: AfterCrash::Rerun,
+            body_bytes_max: 256 << 10,
+            response_bytes_max: 256 << 10,
+            kept: Arc::new([
+                header::CONTENT_TYPE,
+                header::CONTENT_ENCODING,
+                header::CONTENT_LANGUAGE,
+                header::ETAG,
+                header::LAST_MODIFIED,
+                header::LINK,
+                header::LOCATION,
+            ]),
+            replay_header: HeaderName::from_static("idempotency-replayed"),
+            store_failure: StoreFailure::Closed503,
+            store_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+impl Settings {
+    /// For webhooks: by message id, remembered for longer than senders try, with a refusal that
+    /// they take for "later", and for every body that a verifier accepts by default.
+    pub(crate) fn webhook_id() -> Self {
+        Self {
+            key: KeySource::webhook_id(),
+            record_ttl: Duration::from_secs(7 * 86_400),
+            in_progress: InProgress::Retry503 { retry_after: Duration::from_secs(1) },
+            body_bytes_max: webhook::BODY_BYTES_MAX_DEFAULT,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if !self.key.is_valid() {
+            return Err(ConfigError::Key);
+        }
+        if self.store_timeout.is_zero() {
+            return Err(ConfigError::StoreTimeout);
+        }
+        let reaction = self.heartbeat.saturating_add(self.store_timeout);
+        if self.heartbeat.is_zero() || reaction >= self.lease {
+            return Err(ConfigError::Heartbeat);
+        }
+        if self.record_ttl < self.lease {
+            return Err(ConfigError::RecordTtl);
+        }
+        if self.body_bytes_max == 0 {
+            return Err(ConfigError::MaxBody);
+        }
+        if self.response_bytes_max == 0 {
+            return Err(ConfigError::MaxResponse);
+        }
+        let (InProgress::Conflict409 { retry_after: span }
+        | InProgress::Retry503 { retry_after: span }
+        | InProgress::Wait { at_most: span }) = self.in_progress;
+        if self.record_ttl.max(span) > SPAN_MAX {
+            return Err(ConfigError::TooLong);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("key", &self.key)
+            .field("lease", &self.lease)
+            .field("heartbeat", &self.heartbeat)
+            .field("record_ttl", &self.record_ttl)
+            .field("after_crash", &self.after_crash)
+            .field("store_failure", &self.store_failure)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether a repeat would get the same answer. "Not now" is no answer.
+fn is_final(status: StatusCode) -> bool {
+    let not_now = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+    status.as_u16() < 500 && !not_now.contains(&status)
+}

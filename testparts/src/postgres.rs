@@ -1,0 +1,163 @@
+//! A PostgreSQL server of one's own, and databases in it.
+//!
+//! A commit does not wait for the disk (`fsync=off`): the server survives being killed, not a
+//! power cut. The superuser is `postgres`, without a password.
+//! Never: a password, a wait for the disk, a server that is shared with another test process.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::port;
+use crate::process::{Process, Start};
+use crate::programs::{of_postgres, run};
+use crate::template::{PACKAGE, SUPERUSER, copy_to};
+use crate::user::User;
+
+const READY: &str = "database system is ready to accept connections";
+const SETTINGS: [(&str, &str); 6] = [
+    ("fsync", "off"),
+    ("full_page_writes", "off"),
+    ("shared_buffers", "32MB"),
+    ("max_wal_size", "64MB"),
+    ("logging_collector", "off"),
+    ("lc_messages", "C"),
+];
+
+/// A running server. Methods panic, with a sentence, when the server does not do as told.
+#[derive(Debug)]
+pub struct Postgres {
+    // Ends before its folder goes.
+    process: Option<Process>,
+    port: u16,
+    settings: Vec<(String, String)>,
+    user: User,
+    databases: AtomicU32,
+    folder: TempDir,
+}
+
+impl Postgres {
+    /// Starts a server.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts a server with further settings, by their names in `postgresql.conf`, for example
+    /// `("max_connections", "20")`.
+    #[must_use]
+    pub fn start_with(settings: &[(&str, &str)]) -> Self {
+        Self::try_start(settings).unwrap_or_else(|why| panic!("PostgreSQL: {why}"))
+    }
+
+    /// The server that all tests of this process share, each with a
+    /// [`fresh_database`](Self::fresh_database). It ends with the process.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Postgres> = OnceLock::new();
+        SHARED.get_or_init(Self::start)
+    }
+
+    fn try_start(settings: &[(&str, &str)]) -> Result<Self, String> {
+        let user = User::not_root()?;
+        let folder = tempfile::Builder::new().prefix("testparts-postgres-").tempdir();
+        let folder = folder.map_err(|error| format!("no temporary folder: {error}"))?;
+        user.own(folder.path())?;
+        copy_to(&data(folder.path()), user)?;
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let settings = SETTINGS.iter().chain(settings).map(own).collect();
+        let databases = AtomicU32::new(0);
+        let mut postgres = Self { process: None, port: 0, settings, user, databases, folder };
+        let mut why = String::new();
+        for _ in 0..port::TRIES {
+            postgres.port = port::free()?;
+            match postgres.run() {
+                Ok(()) => return Ok(postgres),
+                Err(error) => why = error,
+            }
+        }
+        Err(why)
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        let folder = self.folder.path();
+        let mut command = Command::new(of_postgres("postgres"));
+        command.arg("-D").arg(data(folder)).arg("-k").arg(folder);
+        command.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
+        for (name, value) in &self.settings {
+            command.arg("-c").arg(format!("{name}={value}"));
+        }
+        self.user.run(&mut command).current_dir(folder);
+        let start = Start { command, package: PACKAGE, ready: READY, folder };
+        self.process = Some(Process::start(start)?);
+        Ok(())
+    }
+
+    /// `postgres://postgres@127.0.0.1:…/DATABASE`; the same after a restart.
+    #[must_use]
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://{SUPERUSER}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// The port on loopback.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Creates an empty database and returns its URL.
+    #[must_use]
+    pub fn fresh_database(&self) -> String {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.sql(&self.url("postgres"), &format!("CREATE DATABASE {name}"));
+        self.url(&name)
+    }
+
+    /// Runs one statement, or several as one transaction, and returns what comes back: a line per
+    /// row, `|` between columns.
+    pub fn sql(&self, url: &str, statement: &str) -> String {
+        let mut psql = Command::new(of_postgres("psql"));
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", statement]);
+        run(&mut psql, PACKAGE).unwrap_or_else(|why| panic!("{statement}: {why}"))
+    }
+
+    /// Shuts the server down: connections are ended, new ones refused.
+    pub fn stop(&mut self) {
+        self.end(Signal::INT);
+    }
+
+    /// Ends the server as a crash does.
+    pub fn kill(&mut self) {
+        self.end(Signal::KILL);
+    }
+
+    fn end(&mut self, signal: Signal) {
+        if let Some(process) = self.process.take() {
+            process.end(signal);
+        }
+    }
+
+    /// Starts the server again on the same port, after shutting it down if it still runs.
+    pub fn restart(&mut self) {
+        self.stop();
+        self.run().unwrap_or_else(|why| panic!("PostgreSQL did not come back: {why}"));
+    }
+
+    /// Stops the server and all its backends in their tracks (SIGSTOP): it is reachable and
+    /// answers nothing.
+    pub fn pause(&self) {
+        self.process.iter().for_each(Process::pause);
+    }
+
+    /// Lets a paused server go on.
+    pub fn resume(&self) {
+        self.process.iter().for_each(Process::resume);
+    }
+}
+
+fn data(folder: &Path) -> std::path::PathBuf {
+    folder.join("data")
+}
