@@ -1,0 +1,87 @@
+//! The errors of hyper, h2 and reqwest, where the features name them, and of what hides its types.
+//!
+//! Never: be the only way to a kind that the standard library's errors show too.
+
+use std::error::Error;
+
+use resilience::ErrorKind;
+
+/// What one error of a chain tells.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Clue {
+    pub(super) kind: Option<ErrorKind>,
+    /// It happened before the connection stood.
+    pub(super) connecting: bool,
+}
+
+pub(super) fn clue(error: &(dyn Error + 'static)) -> Clue {
+    #[cfg(feature = "reqwest")]
+    if let Some(error) = error.downcast_ref() {
+        return of_reqwest(error);
+    }
+    #[cfg(feature = "hyper")]
+    if let Some(error) = error.downcast_ref() {
+        return Clue { kind: of_hyper(error), connecting: false };
+    }
+    #[cfg(feature = "http2")]
+    if let Some(error) = error.downcast_ref() {
+        return Clue { kind: of_h2(error), connecting: false };
+    }
+    by_text(error)
+}
+
+/// Connectors keep these types to themselves, and the system's resolver gives no kind: what is left
+/// is what they say. A wording that changes makes the kind less exact, never wrong.
+fn by_text(error: &(dyn Error + 'static)) -> Clue {
+    let text = error.to_string();
+    let is_dns = text == "dns error" || text.starts_with("failed to lookup address information");
+    let connecting = matches!(text.as_str(), "client error (Connect)" | "tcp connect error");
+    Clue { kind: is_dns.then_some(ErrorKind::Dns), connecting }
+}
+
+#[cfg(feature = "reqwest")]
+fn of_reqwest(error: &reqwest::Error) -> Clue {
+    let kind = if error.is_timeout() {
+        Some(ErrorKind::Timeout)
+    } else if error.is_builder() {
+        Some(ErrorKind::Invalid)
+    } else if error.is_redirect() {
+        Some(ErrorKind::Protocol)
+    } else {
+        None
+    };
+    Clue { kind, connecting: error.is_connect() }
+}
+
+#[cfg(feature = "hyper")]
+fn of_hyper(error: &hyper::Error) -> Option<ErrorKind> {
+    if error.is_timeout() {
+        Some(ErrorKind::Timeout)
+    } else if error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
+        Some(ErrorKind::ConnectionReset)
+    } else if error.is_parse() {
+        Some(ErrorKind::Protocol)
+    } else if error.is_user() {
+        Some(ErrorKind::Invalid)
+    } else {
+        None
+    }
+}
+
+#[cfg(feature = "http2")]
+fn of_h2(error: &h2::Error) -> Option<ErrorKind> {
+    let turned_away = match error.reason() {
+        Some(h2::Reason::REFUSED_STREAM) => true,
+        Some(h2::Reason::NO_ERROR) => error.is_go_away() && error.is_remote(),
+        _ => false,
+    };
+    if turned_away {
+        Some(ErrorKind::StreamRefused)
+    } else if let Some(io) = error.get_io() {
+        Some(ErrorKind::of_io(io))
+    } else if error.is_reset() || error.is_go_away() {
+        Some(ErrorKind::ConnectionReset)
+    } else {
+        Some(ErrorKind::Protocol)
+    }
+}
