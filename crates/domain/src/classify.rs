@@ -95,15 +95,19 @@ pub fn describe(attempt: &Attempt) -> Option<String> {
     let status = answer.status;
     match (status, &answer.redirect_origin) {
         (200..=299, _) => None,
+        (304, _) => Some("the receiver answered 304, which takes no message".to_owned()),
         (300..=399, Some(origin)) => Some(format!(
             "the receiver answered {status} and points to {origin}; redirects are not followed: \
              update the URL"
         )),
-        (300..=399, None) => Some(format!(
-            "the receiver answered {status}; redirects are not followed: update the URL"
-        )),
+        (300..=399, None) => {
+            Some(format!("the receiver answered {status} and does not say where to: check the URL"))
+        }
         (410, _) => Some("the receiver answered 410: it is gone for good".to_owned()),
         (429, _) => Some("the receiver answered 429: it asks for fewer requests".to_owned()),
+        (600.., _) => {
+            Some(format!("the receiver answered {status}, which is not a valid HTTP status"))
+        }
         _ => Some(format!("the receiver answered {status}")),
     }
 }

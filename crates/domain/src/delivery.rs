@@ -92,6 +92,23 @@ pub enum Trigger {
     Scheduled,
     /// Somebody asked for one extra send.
     Manual,
+    /// Somebody put a dead delivery back; the sends after this one are by the policy.
+    Replay,
+}
+
+impl Trigger {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Scheduled, Self::Manual, Self::Replay];
+
+    /// Whether it is one send beside the delivery, which the policy has no say in.
+    pub const fn is_extra(self) -> bool {
+        matches!(self, Self::Manual)
+    }
+
+    /// Whether a person asked for this very send.
+    pub const fn is_by_hand(self) -> bool {
+        matches!(self, Self::Manual | Self::Replay)
+    }
 }
 
 /// A row of pending work.

@@ -113,9 +113,11 @@ mod tests {
             event_type: "user.made".into(),
             event_id: None,
             channels: Vec::new(),
+            tags: Vec::new(),
             payload: bytes::Bytes::new(),
             content_type: ContentType::Json,
-            retention_days: None,
+            retention_hours: None,
+            deliver_at: None,
         };
         let keys: Vec<_> = matching(&all, &spec).map(|endpoint| endpoint.key.0).collect();
         assert_eq!(keys, [1, 2]);

@@ -32,7 +32,7 @@ pub const DESCRIPTION_BYTES_MAX: usize = 64 * KIB;
 /// Metadata as JSON text.
 pub const METADATA_BYTES_MAX: usize = 4_096;
 /// The `idempotency-key` of a post.
-pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 1_024;
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 256;
 /// An idempotency key is remembered so long.
 pub const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(12 * HOUR_SECS);
 /// Rows of a page unless asked otherwise.
@@ -46,12 +46,34 @@ pub const PAGE_PAYLOAD_BYTES_MAX: usize = 8 * MIB;
 
 /// URL of an endpoint, as given and as normalised; at least 8,000 by RFC 9110 section 4.1.
 pub const URL_BYTES_MAX: usize = 8_192;
+/// Tokens of applications that the API makes are good so long at most.
+pub const APP_TOKEN_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// And so long at least.
+pub const APP_TOKEN_MIN: Duration = Duration::from_secs(3_600);
+/// Dead letters that may be named in one bulk replay.
+pub const REPLAY_IDS_MAX: usize = 1_000;
+/// Deliveries a second of a background task, at most.
+pub const REPLAY_RATE_MAX: u32 = 10_000;
+/// What failed can be recovered from so long ago.
+pub const RECOVER_SPAN_MAX: Duration = Duration::from_secs(14 * 24 * 3_600);
+/// And so much longer, for clocks that differ.
+pub const RECOVER_SLACK: Duration = Duration::from_secs(5 * 60);
+/// Ended background tasks are kept so long, in days.
+pub const TASK_DAYS: u8 = 90;
 /// Endpoints of one application.
 pub const ENDPOINTS_PER_APP_MAX: usize = 10_000;
 /// Channels an endpoint listens on.
 pub const CHANNELS_PER_ENDPOINT_MAX: usize = 10;
 /// Channels of a message.
 pub const CHANNELS_PER_MESSAGE_MAX: usize = 5;
+/// Tags of a message.
+pub const TAGS_PER_MESSAGE_MAX: usize = 5;
+/// A tag of a message.
+pub const TAG_CHARS_MAX: usize = 256;
+/// A message may name a time of delivery so far ahead.
+pub const DELIVER_AT_MAX: Duration = Duration::from_secs(24 * HOUR_SECS);
+/// A named time may be past by so much; then the message is sent at once.
+pub const DELIVER_AT_LATE_MAX: Duration = Duration::from_secs(60);
 /// Event types an endpoint filters on.
 pub const EVENT_TYPES_PER_ENDPOINT_MAX: usize = 1_000;
 /// Custom headers of an endpoint.
@@ -72,8 +94,20 @@ pub const RETENTION_DAYS_MIN: u8 = 5;
 pub const RETENTION_DAYS: u8 = 90;
 /// A payload is kept for so long at most, if the message names it.
 pub const RETENTION_DAYS_MAX: u8 = 90;
+/// The same in hours, if the message names them.
+pub const RETENTION_HOURS_MIN: u16 = 1;
+/// The same in hours, if the message names them.
+pub const RETENTION_HOURS_MAX: u16 = RETENTION_DAYS_MAX as u16 * 24;
+/// A window of statistics.
+pub const STATS_WINDOW_MAX: Duration = Duration::from_secs(28 * 24 * HOUR_SECS);
+/// Clocks of callers may differ by so much when they name such a window.
+pub const STATS_SLACK: Duration = Duration::from_secs(5 * 60);
 /// A dead letter is kept for so long after its death.
 pub const DEAD_LETTER_DAYS: u8 = 30;
+/// A message with nothing pending or dead is kept for so long, default.
+pub const MESSAGE_DAYS: u8 = 90;
+/// Nothing is kept for less, whatever is set: idempotency keys stand in messages.
+pub const RETENTION_MIN: Duration = Duration::from_secs(24 * HOUR_SECS);
 
 // Sending.
 
@@ -143,6 +177,8 @@ pub const BATCH_BYTES_MAX: usize = 4 * MIB;
 pub const BATCH_TIME_MAX: Duration = Duration::from_millis(5);
 /// Rows of one operation; what is larger goes in pieces.
 pub const OPERATION_ROWS_MAX: usize = 500;
+/// Part of a batch's writing time that a piece of pruning may take.
+pub const PRUNE_TIME_MAX: Duration = Duration::from_millis(2);
 
 const fn shorter(a: Duration, b: Duration) -> bool {
     a.as_millis() < b.as_millis()
@@ -152,6 +188,7 @@ const _: () = {
     assert!(PAGE_ROWS > 0 && PAGE_ROWS <= PAGE_ROWS_MAX);
     assert!(URL_BYTES_MAX >= 8_000 && URL_BYTES_MAX < u16::MAX as usize);
     assert!(RETENTION_DAYS_MIN <= RETENTION_DAYS && RETENTION_DAYS <= RETENTION_DAYS_MAX);
+    assert!(RETENTION_DAYS <= MESSAGE_DAYS && shorter(IDEMPOTENCY_WINDOW, RETENTION_MIN));
     assert!(SECRET_GRACE_SECS <= SECRET_GRACE_SECS_MAX);
     assert!(CHANNELS_PER_MESSAGE_MAX <= CHANNELS_PER_ENDPOINT_MAX);
     // A body with the longest of everything else that it may carry still fits.
@@ -168,6 +205,7 @@ const _: () = {
     assert!(SENDS_IN_FLIGHT_MAX <= IDS_MAX);
     assert!(LANE_UNRECORDED_MAX <= UNRECORDED_MAX && UNRECORDED_MAX <= BATCH_ROWS_MAX);
     assert!(OPERATION_ROWS_MAX <= BATCH_ROWS_MAX && PAGE_ROWS_MAX <= OPERATION_ROWS_MAX);
+    assert!(shorter(PRUNE_TIME_MAX, BATCH_TIME_MAX));
     assert!(shorter(CONNECT_TIMEOUT, ATTEMPT_TIMEOUT));
     assert!(shorter(ATTEMPT_TIMEOUT_MIN, ATTEMPT_TIMEOUT));
     assert!(shorter(ATTEMPT_TIMEOUT, ATTEMPT_TIMEOUT_MAX));

@@ -7,7 +7,7 @@
 mod guard;
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use url::{Position, Url};
 
@@ -127,16 +127,6 @@ impl Target {
     /// What goes into the request line.
     pub fn path_and_query(&self) -> &str {
         &self.url[Position::BeforePath..Position::AfterQuery]
-    }
-
-    /// Whether the host is an address that `guard` would never let be dialled.
-    ///
-    /// A name is not judged here but on the address dialled; this only tells a caller early.
-    pub fn forbidden_literal(&self, guard: &Guard) -> bool {
-        match self.host_for_dns() {
-            Host::Ip(ip) => !guard.permits(SocketAddr::new(ip, self.port())),
-            Host::Name(_) => false,
-        }
     }
 
     fn host_text(&self) -> &str {

@@ -7,14 +7,15 @@ use crate::error::Invalid;
 use crate::ids::Kind;
 use crate::limits::{
     CHANNEL_CHARS_MAX, DESCRIPTION_BYTES_MAX, EVENT_TYPE_CHARS_MAX, IDEMPOTENCY_KEY_BYTES_MAX,
-    METADATA_BYTES_MAX, NAME_CHARS_MAX, UID_CHARS_MAX,
+    METADATA_BYTES_MAX, NAME_CHARS_MAX, TAG_CHARS_MAX, TAGS_PER_MESSAGE_MAX, UID_CHARS_MAX,
 };
 
-/// A caller's own id: `^[a-zA-Z0-9\-_.]+$`, 1 to 256 characters, not to be taken for one of ours.
+/// A caller's own id: `^[a-zA-Z0-9\-_.]+$`, 1 to 256 characters, neither `.` nor `..`, not to be
+/// taken for one of ours.
 ///
 /// `kind` is what it names; a text that begins with that kind's prefix could mean either in a path.
 pub fn uid(field: &str, text: &str, kind: Option<Kind>) -> Result<(), Invalid> {
-    token(field, text, UID_CHARS_MAX)?;
+    path_token(field, text, UID_CHARS_MAX)?;
     match kind.map(Kind::prefix) {
         Some(prefix) if text.starts_with(prefix) => Err(Invalid::new(
             field,
@@ -31,7 +32,7 @@ pub fn event_id(field: &str, text: &str) -> Result<(), Invalid> {
 
 /// The name of an event type.
 pub fn event_type_name(field: &str, text: &str) -> Result<(), Invalid> {
-    token(field, text, EVENT_TYPE_CHARS_MAX)
+    path_token(field, text, EVENT_TYPE_CHARS_MAX)
 }
 
 /// One channel.
@@ -48,6 +49,25 @@ pub fn channels(field: &str, list: &[String], most: usize) -> Result<(), Invalid
         channel(&format!("[{at}]"), text).map_err(|fault| fault.within(field))?;
     }
     Ok(())
+}
+
+/// The tags of a message: at most [`TAGS_PER_MESSAGE_MAX`], each a text of 1 character or more.
+pub fn tags(field: &str, list: &[String]) -> Result<(), Invalid> {
+    if list.len() > TAGS_PER_MESSAGE_MAX {
+        return Err(Invalid::new(field, format!("must hold at most {TAGS_PER_MESSAGE_MAX} tags")));
+    }
+    for (at, text) in list.iter().enumerate() {
+        tag(&format!("[{at}]"), text).map_err(|fault| fault.within(field))?;
+    }
+    Ok(())
+}
+
+/// One tag.
+pub fn tag(field: &str, text: &str) -> Result<(), Invalid> {
+    if text.is_empty() || text.chars().count() > TAG_CHARS_MAX {
+        return Err(Invalid::new(field, format!("must be 1 to {TAG_CHARS_MAX} characters")));
+    }
+    plain(field, text)
 }
 
 /// A name for people: 1 character or more, none of U+0000 to U+0008.
@@ -89,14 +109,24 @@ pub fn metadata(field: &str, json: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// The `idempotency-key` of a post: visible ASCII, at most 1,024 bytes.
+/// The `idempotency-key` of a post: visible ASCII without spaces, at most 256 bytes.
 pub fn idempotency_key(field: &str, text: &str) -> Result<(), Invalid> {
     let fits = (1..=IDEMPOTENCY_KEY_BYTES_MAX).contains(&text.len());
-    if !fits || !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
-        let rule = format!("must be 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters");
+    if !fits || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let rule = format!(
+            "must be 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters without spaces"
+        );
         return Err(Invalid::new(field, rule));
     }
     Ok(())
+}
+
+/// A token that stands in paths: clients take `.` and `..` there for steps and resolve them.
+fn path_token(field: &str, text: &str, chars_max: usize) -> Result<(), Invalid> {
+    if matches!(text, "." | "..") {
+        return Err(Invalid::new(field, "must not be `.` or `..`, which no path can name"));
+    }
+    token(field, text, chars_max)
 }
 
 fn token(field: &str, text: &str, chars_max: usize) -> Result<(), Invalid> {
@@ -121,14 +151,28 @@ mod tests {
 
     #[test]
     fn uids_follow_the_wire_contract() {
-        for good in ["a", "A-1_b.c", "ep_1", &"x".repeat(256)] {
+        for good in ["a", "A-1_b.c", "ep_1", "...", "a..b", &"x".repeat(256)] {
             assert_eq!(uid("uid", good, Some(Kind::Application)), Ok(()), "{good}");
         }
-        for bad in ["", "a b", "a/b", "é", "a\n", "app_1", "app_", &"x".repeat(257)] {
+        let long = "x".repeat(257);
+        for bad in ["", "a b", "a/b", ".", "..", "é", "a\n", "app_1", "app_", &long] {
             let fault = uid("uid", bad, Some(Kind::Application)).unwrap_err();
             assert_eq!(fault.loc, ["body", "uid"], "{bad}");
         }
         assert_eq!(uid("uid", "app_1", None), Ok(()));
+        assert!(event_id("eventId", "..").is_err() && event_type_name("name", ".").is_err());
+    }
+
+    #[test]
+    fn tags_are_few_free_texts() {
+        let list = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+        for good in [&[][..], &["a b, ü/1"], &["1", "2", "3", "4", "5"], &[&*"é".repeat(256)]] {
+            assert_eq!(tags("tags", &list(good)), Ok(()), "{good:?}");
+        }
+        let long = "x".repeat(257);
+        for bad in [&["1", "2", "3", "4", "5", "6"][..], &[""], &["a\0"], &[&*long]] {
+            assert_eq!(tags("tags", &list(bad)).unwrap_err().loc[1], "tags", "{bad:?}");
+        }
     }
 
     #[test]
@@ -185,7 +229,10 @@ mod tests {
     fn sizes_are_bounded() {
         assert_eq!(metadata("metadata", &"x".repeat(METADATA_BYTES_MAX)), Ok(()));
         assert!(metadata("metadata", &"x".repeat(METADATA_BYTES_MAX + 1)).is_err());
-        assert!(idempotency_key("idempotency-key", &"k".repeat(1_025)).is_err());
-        assert_eq!(idempotency_key("idempotency-key", "auto_7f3b{}: ~"), Ok(()));
+        let key = |text: &str| idempotency_key("idempotency-key", text);
+        assert_eq!((key("auto_7f3b{}:~"), key(&"k".repeat(256))), (Ok(()), Ok(())));
+        for bad in ["", "a b", " ", "a\tb", "a\u{7f}", "é", &"k".repeat(257)] {
+            assert!(key(bad).is_err(), "{bad:?}");
+        }
     }
 }

@@ -7,19 +7,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use domain::application::AppSnapshot;
+use domain::delivery::Pending;
 use domain::ids::{AppKey, EndpointKey, MessageKey, PublicId};
 use resilience::Forced;
 use store::StoreError;
 use store::commits::{BatchStats, Commits, Fresh};
 use store::directory::IdOrUid;
 use store::inbox::Accepted;
-use tokio::sync::{mpsc, oneshot};
+use store::tasks::{Started, Task, TaskSpec, TaskStatus};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::ingest::{self, Post};
 use crate::parts::{BreakerView, Parts, Stores};
 use crate::roster::Roster;
 use crate::run::{self, Command};
+use crate::tasks::{HasRoom, Worker};
 
 /// A handle on the running engine.
 #[derive(Clone)]
@@ -28,11 +31,13 @@ pub struct Engine {
     roster: Arc<Roster>,
     commands: mpsc::UnboundedSender<Command>,
     repairs: Arc<AtomicU64>,
+    new_task: Arc<Notify>,
 }
 
 /// The engine's tasks, to wait for.
 pub struct Running {
     dispatcher: JoinHandle<()>,
+    tasks: JoinHandle<()>,
     commands: mpsc::UnboundedSender<Command>,
 }
 
@@ -46,6 +51,10 @@ struct Hub {
 impl Commits for Hub {
     fn fresh(&self, rows: Vec<Fresh>) {
         let _gone = self.commands.send(Command::Fresh(rows));
+    }
+
+    fn withdrawn(&self, rows: Vec<Pending>) {
+        let _gone = self.commands.send(Command::Withdrawn(rows));
     }
 
     fn directory_changed(&self, app: AppKey, endpoint: Option<EndpointKey>) {
@@ -74,9 +83,13 @@ impl Engine {
             batches: run::BatchMetrics::new(),
         }));
         let repairs = Arc::new(AtomicU64::new(0));
+        let (clock, rate) = (Arc::clone(&parts.clock), parts.settings.replay_rate_per_s);
         let dispatcher = run::start(parts, commands.clone(), inbox, Arc::clone(&repairs)).await?;
-        let running = Running { dispatcher, commands: commands.clone() };
-        Ok((Self { stores, roster, commands, repairs }, running))
+        let worker = Worker::new(stores.clone(), clock, rate, has_room(commands.clone()));
+        let new_task = Arc::new(Notify::new());
+        let tasks = tokio::spawn(worker.run(Arc::clone(&new_task)));
+        let running = Running { dispatcher, tasks, commands: commands.clone() };
+        Ok((Self { stores, roster, commands, repairs, new_task }, running))
     }
 
     /// The store, for reads and for the directory.
@@ -129,6 +142,23 @@ impl Engine {
         wait.await.unwrap_or(Err(StoreError::Overloaded))
     }
 
+    /// Starts a background task, which is durable then and goes on after a restart.
+    pub async fn start_task(
+        &self,
+        spec: TaskSpec,
+        random: [u8; 12],
+    ) -> Result<Started, StoreError> {
+        let started = self.stores.tasks.start(spec, random).await?;
+        self.new_task.notify_one();
+        Ok(started)
+    }
+
+    /// Stops a background task at once: what it put into lanes is sent, and nothing follows. `None`
+    /// when it does not run.
+    pub async fn cancel_task(&self, task: PublicId) -> Result<Option<Box<Task>>, StoreError> {
+        self.stores.tasks.end(task, TaskStatus::Cancelled, None).await
+    }
+
     /// Whether a send of this delivery is under way. One whose result is on its way to the ledger
     /// is waited for: whoever has read its attempt is not told that it is still out.
     pub async fn in_flight(
@@ -142,10 +172,21 @@ impl Engine {
     }
 }
 
+/// Asks the dispatcher whether a lane has room; there is none once it has ended.
+fn has_room(commands: mpsc::UnboundedSender<Command>) -> HasRoom {
+    Box::new(move |endpoint| {
+        let (reply, wait) = oneshot::channel();
+        let _gone = commands.send(Command::HasRoom(endpoint, reply));
+        Box::pin(async move { wait.await.unwrap_or(false) })
+    })
+}
+
 impl Running {
     /// Stops starting sends, lets those in flight end within `grace` (longer ones are dropped and
     /// stay pending), commits their results, and ends.
     pub async fn drain(self, grace: Duration) {
+        // What a task has begun is in the store's hands, and done whole or not at all.
+        self.tasks.abort();
         let _gone = self.commands.send(Command::Drain(grace));
         let _ended = self.dispatcher.await;
     }

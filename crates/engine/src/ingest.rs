@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use domain::fanout;
 use domain::idempotency::IngestKey;
-use domain::ids::PublicId;
+use domain::ids::{EndpointKey, PublicId};
 use domain::message::MessageSpec;
 use store::StoreError;
 use store::directory::IdOrUid;
@@ -28,6 +28,8 @@ pub struct Post {
     pub app: IdOrUid,
     /// The message.
     pub spec: MessageSpec,
+    /// The one endpoint it is for, whatever that filters; `None` for all that want it.
+    pub only: Option<EndpointKey>,
     /// The caller's idempotency key, scoped and hashed.
     pub key: Option<IngestKey>,
     /// 12 random bytes for the public id.
@@ -44,7 +46,15 @@ pub async fn ingest(
         let Some(snapshot) = roster.app(post.org, &post.app).await? else {
             return Ok(Accepted::NoApplication);
         };
-        let targets = fanout::matching(&snapshot.endpoints, &post.spec).map(Arc::clone).collect();
+        let targets: Vec<_> = match post.only {
+            None => fanout::matching(&snapshot.endpoints, &post.spec).map(Arc::clone).collect(),
+            Some(only) => {
+                snapshot.endpoints.iter().filter(|to| to.key == only).map(Arc::clone).collect()
+            }
+        };
+        if targets.is_empty() && post.only.is_some() {
+            return Ok(Accepted::NoApplication);
+        }
         let message = NewMessage {
             app: snapshot.app.key,
             app_version: snapshot.app.version,

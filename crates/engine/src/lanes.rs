@@ -19,13 +19,13 @@ use store::queue::DueRows;
 #[cfg(test)]
 mod tests;
 
-/// Names a row of a lane: what goes, why, and when it is due. A retry that was moved and a replay
-/// are rows of their own, and so are two resends of one delivery.
-pub type Id = (MessageKey, Trigger, Timestamp);
+/// Names a row of a lane: what goes, whether as an extra send, and when it is due. A retry that was
+/// moved and a replay are rows of their own, and so are two resends of one delivery.
+pub type Id = (MessageKey, bool, Timestamp);
 
 /// The name of a row.
 pub const fn id_of(row: &Pending) -> Id {
-    (row.message, row.trigger, row.due_at)
+    (row.message, row.trigger.is_extra(), row.due_at)
 }
 
 /// One due row in memory.
@@ -102,7 +102,7 @@ impl Book {
     fn own(&mut self, item: Item) {
         self.owned.insert(item.id());
         match item.pending.trigger {
-            Trigger::Scheduled => {
+            Trigger::Scheduled | Trigger::Replay => {
                 // In order of due time. What is read late goes where it belongs, which is nearly
                 // always the end.
                 let place = |item: &Item| (item.pending.due_at, item.pending.message);
@@ -167,8 +167,7 @@ impl Book {
         let full = read.rows.len() >= refill.limit;
         let before = self.owned.len();
         for pending in read.rows {
-            let settled =
-                pending.trigger == Trigger::Scheduled && self.settled.contains(&pending.message);
+            let settled = !pending.trigger.is_extra() && self.settled.contains(&pending.message);
             if !settled && !self.owned.contains(&id_of(&pending)) {
                 self.own(Item { pending, envelope: None });
             }
@@ -213,6 +212,20 @@ impl Book {
         Some(item)
     }
 
+    /// A row is gone from the disk. It is dropped if it waits here; if its send is out it stays
+    /// owned.
+    pub fn withdraw(&mut self, row: &Pending) -> Option<Item> {
+        if self.refill.is_some() && !row.trigger.is_extra() {
+            self.settled.push(row.message);
+        }
+        let id = id_of(row);
+        let rows = if row.trigger.is_extra() { &mut self.manual } else { &mut self.ready };
+        let place = rows.iter().position(|item| item.id() == id)?;
+        let item = rows.remove(place)?;
+        self.release(id);
+        Some(item)
+    }
+
     /// The record of a row is committed, or its send was given up: the row is nobody's again.
     pub fn release(&mut self, id: Id) {
         if let Some(place) = self.echoes.iter().position(|echo| *echo == id) {
@@ -229,7 +242,7 @@ impl Book {
     /// Puts an owned row back at the head.
     pub fn put_back(&mut self, item: Item) {
         match item.pending.trigger {
-            Trigger::Scheduled => self.ready.push_front(item),
+            Trigger::Scheduled | Trigger::Replay => self.ready.push_front(item),
             Trigger::Manual => self.manual.push_front(item),
         }
     }
@@ -317,11 +330,8 @@ impl Book {
 
     /// Raises the number of sends of what waits of the same delivery, after `trigger` sent it.
     pub fn raise_sends(&mut self, message: MessageKey, trigger: Trigger, sends: u32) {
-        let beside = if trigger == Trigger::Manual {
-            self.ready.as_mut_slices()
-        } else {
-            Default::default()
-        };
+        let beside =
+            if trigger.is_extra() { self.ready.as_mut_slices() } else { Default::default() };
         let waiting = self.manual.iter_mut().chain(beside.0).chain(beside.1);
         for item in waiting.filter(|item| item.pending.message == message) {
             item.pending.sends = item.pending.sends.max(sends);

@@ -15,6 +15,7 @@ pub mod record;
 pub mod roster;
 pub mod run;
 pub mod settings;
+pub mod tasks;
 pub mod transport;
 
 pub use engine::{Engine, Running};

@@ -11,6 +11,7 @@ use domain::verdict::Verdict;
 use domain::{dead_letter::DeadReason, delivery::CancelReason};
 use resilience::Chance;
 use store::ledger::{Follow, LaneState, Record};
+use store::prune::PAYLOAD_GONE;
 
 /// A judged attempt.
 pub struct Judged {
@@ -51,7 +52,7 @@ pub fn of_attempt(
 pub fn of_dead(pending: Pending, reason: DeadReason, chance: &mut dyn Chance) -> Record {
     let error = match reason {
         DeadReason::Expired => "the age limit passed before it could be sent",
-        DeadReason::PayloadGone => "its payload was deleted before it could be sent",
+        DeadReason::PayloadGone => PAYLOAD_GONE,
         DeadReason::Poisonous => "sending it ended the process again and again",
         _ => "not sent",
     };

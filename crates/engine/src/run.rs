@@ -13,12 +13,14 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use domain::attempt::Attempt;
+use domain::delivery::Pending;
 use domain::endpoint::Endpoint;
 use domain::ids::{AppKey, EndpointKey, MessageKey};
 use resilience::{Chance, Clock, Forced, Timestamp};
 use store::StoreError;
 use store::commits::Fresh;
 use store::ledger::{LaneState, Recorded};
+use store::prune::Pruned;
 use store::queue::DueRows;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -32,6 +34,7 @@ use entry::Entry;
 use flights::Flights;
 use lane::Lane;
 use own_fault::OwnFault;
+use pruner::Pruner;
 use suspects::Suspects;
 pub use telemetry::BatchMetrics;
 use telemetry::Telemetry;
@@ -43,6 +46,8 @@ mod flights;
 mod gap;
 mod lane;
 mod own_fault;
+mod prune;
+mod pruner;
 mod refill;
 mod serve;
 mod start;
@@ -51,6 +56,7 @@ mod suspects;
 mod sweep;
 mod telemetry;
 mod tell;
+mod withdraw;
 
 /// No timer sleeps longer without reading the wall clock again.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -62,6 +68,10 @@ const COMMANDS_MAX: usize = 512;
 pub enum Command {
     // Rows that were just committed and are due.
     Fresh(Vec<Fresh>),
+    // Rows that are gone because their payload is.
+    Withdrawn(Vec<Pending>),
+    // A piece of pruning was done, or not.
+    Pruned(Result<Pruned, StoreError>),
     // An application, or one endpoint of it, changed.
     Changed(AppKey, Option<EndpointKey>),
     // A changed endpoint was read again; `None`: deleted.
@@ -96,6 +106,7 @@ pub enum Command {
     Breaker(EndpointKey, oneshot::Sender<BreakerView>),
     Force(EndpointKey, Option<Forced>, oneshot::Sender<Result<(), StoreError>>),
     InFlight(EndpointKey, MessageKey, Asked),
+    HasRoom(EndpointKey, oneshot::Sender<bool>),
     Drain(Duration),
     // The time that draining may take is over.
     DrainOver,
@@ -137,6 +148,7 @@ struct Dispatcher {
     suspects: Suspects,
     results: Results,
     poll: Poll,
+    pruner: Pruner,
     loading: usize,
     settling: Vec<oneshot::Sender<()>>,
     /// Questions about sends whose results are on their way to the ledger.
@@ -196,6 +208,7 @@ pub(crate) async fn start(
         suspects,
         results: Results::default(),
         poll: Poll { next_at: now.plus(SLEEP_MAX), ..Poll::default() },
+        pruner: Pruner::new(now),
         loading: 0,
         settling: Vec::new(),
         asked: Vec::new(),
@@ -246,6 +259,7 @@ impl Dispatcher {
         }
         self.fire_timers(now);
         self.poll(now);
+        self.prune(now);
         self.serve(now);
         self.flush_results();
     }
@@ -253,6 +267,8 @@ impl Dispatcher {
     fn handle(&mut self, command: Command, now: Timestamp) {
         match command {
             Command::Fresh(rows) => self.fresh(rows, now),
+            Command::Withdrawn(rows) => self.withdrawn(rows),
+            Command::Pruned(answer) => self.pruned(answer),
             Command::Finished(slot, ended) => self.finished(slot, ended, now),
             Command::Recorded(entries, answer) => self.recorded(entries, answer),
             Command::RecordAgain => self.results.recording = false,
@@ -272,6 +288,9 @@ impl Dispatcher {
             Command::Breaker(endpoint, reply) => self.breaker(endpoint, reply, now),
             Command::Force(endpoint, forced, reply) => self.force(endpoint, forced, reply),
             Command::InFlight(endpoint, message, reply) => self.in_flight(endpoint, message, reply),
+            Command::HasRoom(endpoint, reply) => {
+                let _gone = reply.send(self.has_room(endpoint));
+            }
             Command::Drain(grace) => self.drain(grace),
             Command::DrainOver => self.drain_over(),
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use domain::limits;
 use domain::policy::RetrySettings;
 use resilience::BreakerConfig;
+use store::prune::Retention;
 
 /// Which signature headers a delivery carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +58,10 @@ pub struct Settings {
     pub lane_unrecorded_max: usize,
     /// Results of all lanes that are not committed yet.
     pub unrecorded_max: usize,
+    /// How long payloads, dead letters and messages are kept.
+    pub retention: Retention,
+    /// Deliveries a second that a background task puts into lanes, where it names no rate.
+    pub replay_rate_per_s: u32,
 }
 
 impl Default for Settings {
@@ -79,6 +84,8 @@ impl Default for Settings {
             ids_max: 262_144,
             lane_unrecorded_max: limits::LANE_UNRECORDED_MAX,
             unrecorded_max: limits::UNRECORDED_MAX,
+            retention: Retention::default(),
+            replay_rate_per_s: 10,
         }
     }
 }

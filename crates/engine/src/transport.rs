@@ -56,6 +56,6 @@ pub type Sending = Pin<Box<dyn Future<Output = Sent> + Send>>;
 /// Sends requests.
 pub trait Transport: Send + Sync {
     /// Makes one attempt; a refused connection is a result like any other, so nothing here is an
-    /// error.
+    /// error. It ends by `deadline`, whatever the receiver does; one that does not is broken off.
     fn send(&self, request: Outbound) -> Sending;
 }

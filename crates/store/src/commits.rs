@@ -41,6 +41,9 @@ pub struct BatchStats {
 pub trait Commits: Send + Sync {
     /// Pending rows that were committed: new messages, replays, resends. In commit order.
     fn fresh(&self, rows: Vec<Fresh>);
+    /// Pending rows that are gone because their payload is: their deliveries are dead. After the
+    /// fresh rows of the same commit.
+    fn withdrawn(&self, rows: Vec<Pending>);
     /// An application or an endpoint of it changed or was deleted; `endpoint` names which, `None`
     /// for all of them.
     fn directory_changed(&self, app: AppKey, endpoint: Option<EndpointKey>);

@@ -12,8 +12,11 @@ pub mod directory;
 pub mod history;
 pub mod inbox;
 pub mod ledger;
+pub mod prune;
 pub mod queue;
+pub mod revocations;
 pub mod samples;
+pub mod tasks;
 pub mod world;
 
 use std::pin::Pin;

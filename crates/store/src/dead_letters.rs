@@ -50,6 +50,8 @@ pub trait DeadLetters: Send + Sync {
         filter: DeadFilter,
         page: PageOf<u64>,
     ) -> Reply<'_, Vec<DeadLetter>>;
+    /// How many there are.
+    fn count(&self, org: PublicId, filter: DeadFilter) -> Reply<'_, u64>;
     /// One dead letter.
     fn dead_letter(
         &self,

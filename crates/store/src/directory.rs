@@ -80,8 +80,10 @@ pub trait Directory: Send + Sync {
     fn delete_endpoint(&self, endpoint: EndpointKey) -> Reply<'static, ()>;
     /// An endpoint by inner key, deleted ones left out.
     fn endpoint(&self, endpoint: EndpointKey) -> Reply<'_, Option<Arc<Endpoint>>>;
-    /// The public id of an endpoint, deleted ones included, for history.
-    fn endpoint_id(&self, endpoint: EndpointKey) -> Reply<'_, Option<PublicId>>;
+
+    /// Endpoints by inner key, deleted ones with what the caller had last decided; what
+    /// never was is left out.
+    fn past_endpoints(&self, keys: Vec<EndpointKey>) -> Reply<'_, Vec<Arc<Endpoint>>>;
 
     /// Creates an event type; `Conflict("event type")` when a live one has the name; an archived
     /// one comes back.

@@ -2,7 +2,7 @@
 //!
 //! Lists by application and by endpoint are filled in arrears; readers add what is not indexed yet,
 //! so that a caller sees every committed row.
-//! Never: change anything but the `resend` row.
+//! Never: change anything but the `resend` row, and what goes with an expunged payload or answer.
 
 use std::sync::Arc;
 
@@ -52,6 +52,80 @@ pub struct DeliveryRow {
     pub sends: u32,
 }
 
+/// What a caller is told of where a delivery stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// A receiver answered 2xx.
+    Delivered,
+    /// Nothing was sent yet.
+    Untried,
+    /// Given up.
+    Dead,
+    /// Something was sent, and it will be tried again.
+    Retried,
+    /// Never to be sent.
+    Cancelled,
+}
+
+impl DeliveryRow {
+    /// What a caller is told of it.
+    pub const fn standing(&self) -> Standing {
+        match self.state {
+            DeliveryState::Delivered => Standing::Delivered,
+            DeliveryState::Pending if self.sends == 0 => Standing::Untried,
+            DeliveryState::Pending => Standing::Retried,
+            DeliveryState::Dead(_) => Standing::Dead,
+            DeliveryState::Cancelled(_) => Standing::Cancelled,
+        }
+    }
+}
+
+/// A message, and where its delivery to one endpoint stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The message.
+    pub message: Message,
+    /// Its delivery to the endpoint that was asked for.
+    pub delivery: DeliveryRow,
+}
+
+/// Which messages to an endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SentFilter {
+    /// By message.
+    pub message: MessageFilter,
+    /// Only deliveries that stand so; empty for all.
+    pub standings: Vec<Standing>,
+    /// Payloads too; then the page ends with the row that fills it ([`payloads_fill`]).
+    pub payloads: bool,
+}
+
+impl SentFilter {
+    /// Whether a delivery stands as asked for.
+    pub(crate) fn takes(&self, delivery: &DeliveryRow) -> bool {
+        self.standings.is_empty() || self.standings.contains(&delivery.standing())
+    }
+}
+
+/// Attempts, by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AttemptCounts {
+    /// Answered 2xx.
+    pub delivered: u64,
+    /// Anything else.
+    pub failed: u64,
+}
+
+impl AttemptCounts {
+    pub(crate) const fn add(&mut self, delivered: bool) {
+        let count = if delivered { &mut self.delivered } else { &mut self.failed };
+        *count += 1;
+    }
+}
+
+/// What an answer's body reads once it was deleted.
+pub const EXPUNGED: &str = "EXPUNGED";
+
 /// Which messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageFilter {
@@ -59,6 +133,8 @@ pub struct MessageFilter {
     pub channel: Option<String>,
     /// Only these event types; empty for all.
     pub event_types: Vec<String>,
+    /// Only with this tag.
+    pub tag: Option<String>,
     /// Accepted before then (exclusive).
     pub before: Option<Timestamp>,
     /// Accepted at or after then.
@@ -91,8 +167,8 @@ pub enum Resent {
 
 /// Whether the payloads of these messages fill a page, however many rows were asked for. A page
 /// that they fill may have more behind it.
-pub fn payloads_fill(messages: &[Message]) -> bool {
-    let bytes: usize = messages.iter().map(|message| message.spec.payload.len()).sum();
+pub fn payloads_fill<'a>(messages: impl IntoIterator<Item = &'a Message>) -> bool {
+    let bytes: usize = messages.into_iter().map(|message| message.spec.payload.len()).sum();
     bytes >= PAGE_PAYLOAD_BYTES_MAX
 }
 
@@ -127,14 +203,35 @@ pub trait History: Send + Sync {
         filter: AttemptFilter,
         page: PageOf<AttemptKey>,
     ) -> Reply<'_, Vec<AttemptRow>>;
+    /// Messages of an application with a delivery to this endpoint of it, newest first unless the
+    /// page says otherwise. Each message of the application that the page passes is looked at.
+    fn messages_to(
+        &self,
+        app: AppKey,
+        endpoint: EndpointKey,
+        filter: SentFilter,
+        page: PageOf<MessageKey>,
+    ) -> Reply<'_, Vec<Sent>>;
+    /// Attempts to an endpoint that were recorded from `from` on and before `until`, to the 4 ms of
+    /// their keys. Each of them is looked at, in pieces between which other reads have their turn.
+    fn count_attempts(
+        &self,
+        endpoint: EndpointKey,
+        from: Timestamp,
+        until: Option<Timestamp>,
+    ) -> Reply<'_, AttemptCounts>;
     /// One attempt of a message by public id.
     fn attempt(&self, message: MessageKey, id: PublicId) -> Reply<'_, Option<AttemptRow>>;
+    /// Puts [`EXPUNGED`] in place of the body that an attempt was answered with;
+    /// `Missing("attempt")` when there is none.
+    fn expunge_attempt(&self, message: MessageKey, id: PublicId) -> Reply<'static, ()>;
     /// Where each delivery of a message stands, in order of endpoint.
     fn deliveries(&self, message: MessageKey) -> Reply<'_, Vec<DeliveryRow>>;
     /// Pending rows of an endpoint, counted up to `bound`.
     fn waiting(&self, endpoint: EndpointKey, bound: u64) -> Reply<'_, u64>;
     /// Adds a row for one manual send, due now; handed to `Commits::fresh`.
     fn resend(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, Resent>;
-    /// Deletes the payload of a message; waiting deliveries of it die when next read.
+    /// Deletes the payload of a message. Waiting deliveries of it die as `payload_gone` and are
+    /// handed to `Commits::withdrawn`; those left by a crash half-way die when next read.
     fn expunge(&self, message: MessageKey) -> Reply<'static, ()>;
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use domain::delivery::Trigger;
 use domain::endpoint::Endpoint;
 use domain::idempotency::IngestKey;
 use domain::ids::{AppKey, MessageKey, PublicId};
@@ -32,6 +33,13 @@ pub struct NewMessage {
     pub edited_from: Option<PublicId>,
 }
 
+impl NewMessage {
+    /// Why its first sends are made: an edited message is somebody's replay.
+    pub(crate) const fn trigger(&self) -> Trigger {
+        if self.edited_from.is_some() { Trigger::Replay } else { Trigger::Scheduled }
+    }
+}
+
 /// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accepted {
@@ -48,11 +56,13 @@ pub enum Accepted {
     Repeated(Box<Message>),
     /// The idempotency key was used before with another body.
     BodyDiffers,
+    /// `deliver_at` is neither now nor near, or the payload would be gone by then.
+    DeliverAtOutside,
     /// The event id is taken by another message of the application.
     EventIdTaken,
     /// The application changed since `app_version`: match again from fresh rows.
     Stale,
-    /// The application is gone.
+    /// The application is gone, or the one endpoint that the message was for.
     NoApplication,
 }
 
@@ -60,9 +70,13 @@ pub enum Accepted {
 pub trait Inbox: Send + Sync {
     /// Commits the message and everything that belongs to it, or nothing.
     ///
-    /// Order of checks: idempotency key, application and version, event id. A key lives 12 h. Two
-    /// equal keys in one batch: the later one gets the first one's outcome. After the commit the
-    /// rows are handed to `Commits::fresh`, then this answers. Dropping the future does not undo
-    /// anything. [`Overloaded`](crate::StoreError::Overloaded): it is not stored, and will not be.
+    /// Order of checks: idempotency key, application and version, time of delivery, event id. First
+    /// sends are due, and age runs, from the time that the message names, else from now. A key
+    /// lives 12 h. Two equal keys in one batch: the later one gets the first one's outcome. After
+    /// the commit the rows are handed to `Commits::fresh`, then this answers. Dropping the future
+    /// does not undo anything. [`Overloaded`](crate::StoreError::Overloaded): it is not stored, and
+    /// will not be.
     fn accept(&self, message: NewMessage) -> Reply<'static, Accepted>;
+    /// Commits something that no caller sees: whether a message could be committed now.
+    fn probe(&self) -> Reply<'static, ()>;
 }

@@ -16,9 +16,12 @@ pub mod inbox;
 pub mod ledger;
 pub mod memory;
 pub mod page;
+pub mod prune;
 pub mod queue;
+pub mod revocations;
 pub mod sqlite;
 pub mod stores;
+pub mod tasks;
 
 use std::pin::Pin;
 

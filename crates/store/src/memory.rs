@@ -10,8 +10,11 @@ mod directory;
 mod history;
 mod inbox;
 mod ledger;
+mod prune;
 mod queue;
+mod revocations;
 mod state;
+mod tasks;
 mod writer;
 
 use std::sync::Arc;

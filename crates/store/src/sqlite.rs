@@ -25,19 +25,27 @@ mod filter;
 mod history;
 mod hot;
 mod inbox;
+mod keys;
+mod labels;
 mod ledger;
 mod migrate;
 mod pack;
+mod probe;
+mod prune;
 mod queue;
 mod readers;
+mod revocations;
 mod rows;
 mod scan;
+mod sent;
 mod shared;
 mod stopwatch;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod tx;
 mod used_keys;
+mod withdraw;
 mod writer;
 
 use std::path::PathBuf;

@@ -9,7 +9,10 @@ use crate::directory::Directory;
 use crate::history::History;
 use crate::inbox::Inbox;
 use crate::ledger::Ledger;
+use crate::prune::Prune;
 use crate::queue::Queue;
+use crate::revocations::Revocations;
+use crate::tasks::Tasks;
 
 /// The store, role by role.
 #[derive(Clone)]
@@ -21,13 +24,25 @@ pub struct Stores {
     pub directory: Arc<dyn Directory>,
     pub dead_letters: Arc<dyn DeadLetters>,
     pub history: Arc<dyn History>,
+    pub prune: Arc<dyn Prune>,
+    pub tasks: Arc<dyn Tasks>,
+    pub revocations: Arc<dyn Revocations>,
 }
 
 impl Stores {
     /// All roles from one backend.
     pub fn of<S>(store: &Arc<S>) -> Self
     where
-        S: Inbox + Queue + Ledger + Directory + DeadLetters + History + 'static,
+        S: Inbox
+            + Queue
+            + Ledger
+            + Directory
+            + DeadLetters
+            + History
+            + Prune
+            + Tasks
+            + Revocations
+            + 'static,
     {
         Self {
             inbox: Arc::clone(store) as _,
@@ -36,6 +51,9 @@ impl Stores {
             directory: Arc::clone(store) as _,
             dead_letters: Arc::clone(store) as _,
             history: Arc::clone(store) as _,
+            prune: Arc::clone(store) as _,
+            tasks: Arc::clone(store) as _,
+            revocations: Arc::clone(store) as _,
         }
     }
 }

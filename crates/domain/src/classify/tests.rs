@@ -86,17 +86,36 @@ fn failures_are_transient_unless_they_cannot_be_mended_there() {
 
 #[test]
 fn words_say_what_to_do() {
-    let mut moved = answered(301);
-    if let Outcome::Answered(answer) = &mut moved.outcome {
-        answer.redirect_origin = Some("https://new.example:443".into());
+    let pointing = |status, target: Option<&str>| {
+        let mut attempt = answered(status);
+        if let Outcome::Answered(answer) = &mut attempt.outcome {
+            answer.redirect_origin = target.map(str::to_owned);
+        }
+        describe(&attempt).unwrap()
+    };
+    let target = "https://new.example:443";
+    for (status, target, parts) in [
+        (301, Some(target), [target, "update the URL"]),
+        (300, Some(target), [target, "update the URL"]),
+        (300, None, ["answered 300", "check the URL"]),
+        (302, None, ["answered 302", "check the URL"]),
+        (304, None, ["answered 304", "takes no message"]),
+        (304, Some(target), ["answered 304", "takes no message"]),
+        (410, None, ["answered 410", "gone"]),
+        (429, None, ["answered 429", "fewer"]),
+        (600, None, ["answered 600", "not a valid HTTP status"]),
+        (999, None, ["answered 999", "not a valid HTTP status"]),
+    ] {
+        let text = pointing(status, target);
+        assert!(parts.iter().all(|part| text.contains(part)), "{status}: {text}");
+        let points = target.is_some() && status != 304;
+        assert_eq!(text.contains("redirect"), points, "{status}: {text}");
     }
-    let text = describe(&moved).unwrap();
-    assert!(text.contains("https://new.example:443") && text.ends_with("update the URL"));
-    assert!(describe(&answered(302)).unwrap().contains("update the URL"));
-    assert_eq!(describe(&answered(503)).unwrap(), "the receiver answered 503");
+    for status in [199, 404, 503, 599] {
+        assert_eq!(describe(&answered(status)).unwrap(), format!("the receiver answered {status}"));
+    }
     assert_eq!(describe(&failed(FailureKind::Tls, "expired")).unwrap(), "expired");
     assert_eq!(describe(&failed(FailureKind::Dns, "")).unwrap(), "dns");
-    assert!(describe(&answered(410)).unwrap().contains("gone"));
 }
 
 #[test]

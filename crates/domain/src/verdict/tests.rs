@@ -166,6 +166,18 @@ fn an_extra_send_succeeds_or_changes_nothing() {
 }
 
 #[test]
+fn a_replay_is_judged_by_the_policy() {
+    let mut attempt = answered(503, RetryAfter::Absent);
+    attempt.trigger = Trigger::Replay;
+    let verdict = judged(&attempt, &pending(0), &RetrySettings::default());
+    assert!(matches!(verdict, Verdict::Retry { .. }), "{verdict:?}");
+    attempt = answered(404, RetryAfter::Absent);
+    attempt.trigger = Trigger::Replay;
+    let verdict = judged(&attempt, &pending(0), &RetrySettings::default());
+    assert_eq!(verdict, Verdict::Dead(DeadReason::Rejected));
+}
+
+#[test]
 fn rows_past_their_age_are_closed_when_read() {
     let limit = BEGUN.plus(MINUTE);
     let tick = Duration::from_micros(1);

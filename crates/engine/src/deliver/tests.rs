@@ -4,11 +4,11 @@
 
 use bytes::Bytes;
 use domain::classify::{Class, classify};
-use domain::endpoint::{EndpointSpec, LiveSecret, Ordering};
-use domain::ids::{AppKey, EndpointKey, PublicId};
-use domain::policy::{BreakerOverrides, RetryOn, RetryOverrides};
-use domain::target::Target;
+use domain::endpoint::LiveSecret;
+use domain::ids::PublicId;
+use domain::policy::RetryOn;
 use resilience::ManualClock;
+use store::conformance::samples;
 use webhook::Secret;
 
 use super::*;
@@ -21,32 +21,9 @@ fn endpoint(expires_at: &[Option<Timestamp>]) -> Arc<Endpoint> {
         secret: Secret::from_random_hmac([7; 24]),
         expires_at: *expires_at,
     };
-    let spec = EndpointSpec {
-        target: Target::parse("url", "https://receiver.example/hook", false).unwrap(),
-        description: String::new(),
-        uid: None,
-        version: 1,
-        disabled: None,
-        event_types: None,
-        channels: None,
-        throttle_rate: None,
-        metadata: "{}".to_owned(),
-        headers: Vec::new(),
-        retry: RetryOverrides::default(),
-        breaker: BreakerOverrides::default(),
-        timeout: None,
-        ordering: Ordering::Unordered,
-    };
     Arc::new(Endpoint {
-        key: EndpointKey(7),
-        id: PublicId::new(1, [0; 12]),
-        app: AppKey(1),
-        app_id: PublicId::new(1, [0; 12]),
-        spec,
         secrets: expires_at.iter().map(live).collect(),
-        version: 1,
-        created_at: NOW,
-        updated_at: NOW,
+        ..samples::stored_endpoint(samples::endpoint())
     })
 }
 

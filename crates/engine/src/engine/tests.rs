@@ -2,18 +2,19 @@
 //!
 //! Never: real time; a gate says when the ledger answers.
 
+mod retention;
+
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use domain::application::ApplicationSpec;
-use domain::endpoint::{EndpointSpec, LiveSecret, Ordering as Order};
+use domain::endpoint::LiveSecret;
 use domain::ids::Kind;
 use domain::limits::PAGE_ROWS_MAX;
 use domain::message::{ContentType, MessageSpec};
-use domain::policy::{BreakerOverrides, RetryOverrides};
-use domain::target::Target;
 use resilience::{ManualClock, Seeded, Timestamp};
 use store::Reply;
+use store::conformance::samples;
 use store::directory::{Directory as _, NewEndpoint};
 use store::history::{AttemptFilter, History as _};
 use store::ledger::{LaneState, Ledger, Record, Recorded, Suspect};
@@ -86,7 +87,7 @@ async fn world(script: fn() -> Script) -> World {
     let org = PublicId::parse(Kind::Organisation, ORG).unwrap();
     let app = store.create_app(org, spec, [1; 12]).await.unwrap();
     let secret = LiveSecret { secret: Secret::from_random_hmac([5; 24]), expires_at: None };
-    let new = NewEndpoint { app: app.key, spec: endpoint(), secret, random: [2; 12] };
+    let new = NewEndpoint { app: app.key, spec: samples::endpoint(), secret, random: [2; 12] };
     let endpoint = store.create_endpoint(new).await.unwrap();
     let (gate, loses) = (Arc::new(Semaphore::new(0)), Arc::default());
     let mut stores = Stores::of(&store);
@@ -107,37 +108,21 @@ async fn world(script: fn() -> Script) -> World {
     World { store, gate, loses, engine, endpoint: endpoint.key, app: app.id, _running: running }
 }
 
-fn endpoint() -> EndpointSpec {
-    EndpointSpec {
-        target: Target::parse("url", "https://receiver.example/hook", false).unwrap(),
-        description: String::new(),
-        uid: None,
-        version: 1,
-        disabled: None,
-        event_types: None,
-        channels: None,
-        throttle_rate: None,
-        metadata: "{}".to_owned(),
-        headers: Vec::new(),
-        retry: RetryOverrides::default(),
-        breaker: BreakerOverrides::default(),
-        timeout: None,
-        ordering: Order::Unordered,
-    }
-}
-
 impl World {
     async fn post(&self) -> MessageKey {
         let spec = MessageSpec {
             event_type: "a".to_owned(),
             event_id: None,
             channels: Vec::new(),
+            tags: Vec::new(),
             payload: Bytes::from_static(b"{}"),
             content_type: ContentType::Json,
-            retention_days: None,
+            retention_hours: None,
+            deliver_at: None,
         };
         let org = PublicId::parse(Kind::Organisation, ORG).unwrap();
-        let post = Post { org, app: IdOrUid::Id(self.app), spec, key: None, random: [3; 12] };
+        let post =
+            Post { org, app: IdOrUid::Id(self.app), spec, only: None, key: None, random: [3; 12] };
         let accepted = self.engine.ingest(post).await.unwrap();
         let Accepted::New { key, .. } = accepted else { panic!("{accepted:?}") };
         key

@@ -130,6 +130,18 @@ impl Dispatcher {
         }
     }
 
+    /// Whether a background task may put something into the lane: nothing of it is on disk only,
+    /// and its endpoint is not switched off.
+    pub(super) fn has_room(&self, endpoint: EndpointKey) -> bool {
+        let Some(lane) = self.lanes.get(&endpoint) else { return !self.draining };
+        let shut = match &lane.home {
+            Home::Known(known) => known.is_shut(),
+            Home::Unknown => false,
+            Home::Deleted => true,
+        };
+        !self.draining && !shut && !lane.book.is_parked()
+    }
+
     /// A result of this endpoint is committed: questions that waited for it are asked again.
     pub(super) fn ask_again(&mut self, endpoint: EndpointKey) {
         if self.asked.is_empty() {

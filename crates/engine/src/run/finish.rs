@@ -66,6 +66,7 @@ impl Dispatcher {
                     DeadReason::PayloadGone,
                 );
             }
+            Ended::NotBegun if flight.is_overdue() => self.judge_overdue(flight, now),
             Ended::NotBegun => {
                 self.release_pass(&flight, now);
                 self.put_back(Item { pending: flight.pending, envelope: None });
@@ -147,15 +148,8 @@ impl Dispatcher {
         self.release_pass(&flight, now);
         let Flight { pending, endpoint, .. } = flight;
         tracing::error!(endpoint = pending.endpoint.0, "a send broke off");
-        let text = "the send broke off because of a fault in the sender".to_owned();
-        let attempt = Attempt {
-            number: pending.sends.saturating_add(1),
-            started_at: now,
-            took: Duration::ZERO,
-            trigger: pending.trigger,
-            outcome: Outcome::Failed(Failure { kind: FailureKind::Internal, text }),
-            resent: false,
-        };
+        let text = "the send broke off because of a fault in the sender";
+        let attempt = unseen(&pending, FailureKind::Internal, text, now);
         if self.known(pending.endpoint).is_none() {
             return self.judge_late(pending, endpoint, attempt);
         }
@@ -164,20 +158,26 @@ impl Dispatcher {
         self.follow(Landed { pending, endpoint, attempt, class: Class::Transient, settled }, now);
     }
 
+    /// The transport did not keep the deadline.
+    fn judge_overdue(&mut self, flight: Flight, now: Timestamp) {
+        let text = "no complete answer in time";
+        let attempt = unseen(&flight.pending, FailureKind::Timeout, text, now);
+        self.judge(flight, attempt, now);
+    }
+
     /// What follows from a send, on its way to the ledger.
     fn follow(&mut self, landed: Landed, now: Timestamp) {
         let Landed { pending, endpoint, attempt, class, settled } = landed;
-        let Some(Home::Known(known)) =
-            self.lanes.get_mut(&pending.endpoint).map(|lane| &mut lane.home)
-        else {
-            return;
-        };
+        let Some(lane) = self.lanes.get_mut(&pending.endpoint) else { return };
+        let Home::Known(known) = &mut lane.home else { return };
         let case = Case { attempt: &attempt, class, policy: &known.policy, pending: &pending, now };
         let verdict = verdict::judge(&case, &mut *self.chance);
         if verdict == Verdict::Stay {
             return self.put_back(Item { pending, envelope: None });
         }
-        let mut keeps_place = known.is_ordered() && pending.trigger == Trigger::Scheduled;
+        let mut keeps_place = known.is_ordered()
+            && !pending.trigger.is_extra()
+            && !lane.withdrawn_out.contains(&pending.message);
         let mut retry_at = None;
         if let Verdict::Retry { due_at, .. } = verdict {
             retry_at = Some(due_at);
@@ -291,21 +291,22 @@ impl Dispatcher {
     fn let_go(&mut self, entry: Entry, done: Recorded) {
         let pending = entry.record.pending;
         self.results.unrecorded = self.results.unrecorded.saturating_sub(1);
-        if !self.suspects.is_empty() && self.suspects.clear((pending.endpoint, pending.message)) {
-            let kept = self.stores.ledger.keep_suspects(self.suspects.list());
-            self.report(async move { Command::SuspectsKept(kept.await) });
-        }
+        self.clear_suspect(&pending);
         let Some(lane) = self.lanes.get_mut(&pending.endpoint) else { return };
         lane.unrecorded = lane.unrecorded.saturating_sub(1);
         let before = lane.book.owned();
         let id = id_of(&pending);
+        let withdrawn = lane.withdrawn_out.contains(&pending.message);
         match (&entry.record.follow, done) {
-            (Follow::Retry { budget_used, delay, .. }, Recorded::Applied) if entry.keeps_place => {
+            (Follow::Retry { budget_used, delay, .. }, Recorded::Applied)
+                if entry.keeps_place && !withdrawn =>
+            {
                 // An ordered endpoint's head keeps its place, and its row stays owned.
                 let pending = Pending {
                     sends: pending.sends.saturating_add(1),
                     budget_used: *budget_used,
                     last_delay: *delay,
+                    trigger: Trigger::Scheduled,
                     ..pending
                 };
                 lane.book.put_back(Item { pending, envelope: None });
@@ -322,12 +323,12 @@ impl Dispatcher {
             }
             _ => lane.book.release(id),
         }
-        let by_hand =
-            pending.trigger == Trigger::Manual && entry.record.follow == Follow::Delivered;
+        let by_hand = pending.trigger.is_extra() && entry.record.follow == Follow::Delivered;
         let dropped = if by_hand { lane.book.settle(pending.message) } else { None };
         let sent = pending.sends.saturating_add(u32::from(entry.record.attempt.is_some()));
         lane.book.raise_sends(pending.message, pending.trigger, sent);
         lane.forget_manual(&pending);
+        lane.withdrawn_out.retain(|message| *message != pending.message);
         self.ids = (self.ids + lane.book.owned()).saturating_sub(before);
         if let Some(item) = dropped {
             self.uncache(&item);
@@ -336,6 +337,14 @@ impl Dispatcher {
         self.ask_again(pending.endpoint);
         self.enqueue(pending.endpoint);
         self.tell(entry, done);
+    }
+
+    /// A delivery is under no suspicion any more.
+    pub(super) fn clear_suspect(&mut self, row: &Pending) {
+        if !self.suspects.is_empty() && self.suspects.clear((row.endpoint, row.message)) {
+            let kept = self.stores.ledger.keep_suspects(self.suspects.list());
+            self.report(async move { Command::SuspectsKept(kept.await) });
+        }
     }
 
     /// What a committed record means for its lane: what was not written, and whether strict order
@@ -352,15 +361,27 @@ impl Dispatcher {
         if !known.is_strict() {
             return;
         }
-        match (&entry.record.follow, entry.record.pending.trigger) {
-            (Follow::Dead { .. }, Trigger::Scheduled) if done == Recorded::Applied => {
+        match (&entry.record.follow, entry.record.pending.trigger.is_extra()) {
+            (Follow::Dead { .. }, false) if done == Recorded::Applied => {
                 lane.gap.open(entry.record.pending.message);
             }
             // It may be dead all the same: an answer that was lost.
-            (Follow::Dead { .. }, Trigger::Scheduled) => lane.gap.forget(),
+            (Follow::Dead { .. }, false) => lane.gap.forget(),
             // A resend of what is dead may have brought it to its receiver.
-            (Follow::Delivered, Trigger::Manual) => self.ask_again_of_gap(endpoint),
+            (Follow::Delivered, true) => self.ask_again_of_gap(endpoint),
             _ => {}
         }
+    }
+}
+
+/// A send of whose end nothing is known but this.
+fn unseen(pending: &Pending, kind: FailureKind, text: &str, now: Timestamp) -> Attempt {
+    Attempt {
+        number: pending.sends.saturating_add(1),
+        started_at: now,
+        took: Duration::ZERO,
+        trigger: pending.trigger,
+        outcome: Outcome::Failed(Failure { kind, text: text.to_owned() }),
+        resent: false,
     }
 }

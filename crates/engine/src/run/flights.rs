@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use domain::delivery::{Pending, Trigger};
+use domain::delivery::Pending;
 use domain::endpoint::Endpoint;
 use domain::ids::{EndpointKey, MessageKey};
 use tokio::task::AbortHandle;
@@ -31,6 +31,15 @@ pub(super) struct Flight {
     pub(super) bytes: usize,
     pub(super) suspect: bool,
     pub(super) task: Option<AbortHandle>,
+    /// Looks, one a second, before it is cut off.
+    pub(super) looks_left: u64,
+}
+
+impl Flight {
+    /// Whether it was cut off for being out too long.
+    pub(super) const fn is_overdue(&self) -> bool {
+        self.looks_left == 0
+    }
 }
 
 /// A delivery that was in flight when the last process ended.
@@ -139,6 +148,19 @@ impl Flights {
         }
     }
 
+    /// Once a second: a send that outlives its deadline by far is broken off. A transport keeps the
+    /// deadline itself; this is for one that does not.
+    pub(super) fn cut_overdue(&mut self) {
+        for flight in self.slots.iter_mut().flatten().filter(|flight| !flight.is_overdue()) {
+            flight.looks_left -= 1;
+            if flight.is_overdue()
+                && let Some(task) = &flight.task
+            {
+                task.abort();
+            }
+        }
+    }
+
     /// Remembers the task of a slot, so that it can be aborted.
     pub(super) fn started(&mut self, slot: usize, task: AbortHandle) {
         if let Some(Some(flight)) = self.slots.get_mut(slot) {
@@ -193,7 +215,7 @@ impl Flights {
 }
 
 fn words(row: &Pending, kind: u64) -> [u64; 3] {
-    let manual = if row.trigger == Trigger::Manual { MANUAL } else { 0 };
+    let manual = if row.trigger.is_extra() { MANUAL } else { 0 };
     [kind | manual, row.endpoint.0.cast_unsigned(), row.message.0]
 }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::delivery::{Pending, Trigger};
+use domain::delivery::Pending;
 use domain::endpoint::{Endpoint, Ordering};
 use domain::ids::MessageKey;
 use domain::policy::RetryOn;
@@ -52,6 +52,8 @@ pub(super) struct Lane {
     pub(super) loading: usize,
     /// Messages whose manual send is out or not recorded.
     pub(super) manual_out: Vec<MessageKey>,
+    /// Messages whose payload went while their send was out or not recorded.
+    pub(super) withdrawn_out: Vec<MessageKey>,
     pub(super) gap: Gap,
     /// When its rows on disk were last looked through for old ones.
     pub(super) swept_at: Option<Timestamp>,
@@ -115,6 +117,7 @@ impl Lane {
             starved: false,
             loading: 0,
             manual_out: Vec::new(),
+            withdrawn_out: Vec::new(),
             gap: Gap::default(),
             swept_at: None,
             timer: None,
@@ -144,7 +147,7 @@ impl Lane {
 
     /// A manual send is over.
     pub(super) fn forget_manual(&mut self, row: &Pending) {
-        if row.trigger == Trigger::Manual
+        if row.trigger.is_extra()
             && let Some(place) = self.manual_out.iter().position(|out| *out == row.message)
         {
             self.manual_out.swap_remove(place);

@@ -176,6 +176,7 @@ impl Dispatcher {
         let (queue, after) = (Arc::clone(&self.stores.queue), self.poll.after);
         self.report(async move { Command::Polled(queue.endpoints(after, POLL_MAX).await, now) });
         self.look_after_lanes(now);
+        self.flights.cut_overdue();
     }
 
     /// Endpoints with pending rows: whatever is due and unknown to its lane is asked for.

@@ -4,6 +4,7 @@
 //! Never: decide whether a lane may start; `serve` asked its gate before.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::dead_letter::DeadReason;
 use domain::ids::EndpointKey;
@@ -20,6 +21,9 @@ use super::{Command, Dispatcher, Ended};
 use crate::admit::Pass;
 use crate::deliver::{Courier, Errand};
 use crate::lanes::Item;
+
+/// A send that is out for so much longer than its deadline is broken off.
+const BEYOND: Duration = Duration::from_secs(5);
 
 impl Dispatcher {
     pub(super) fn start(
@@ -125,8 +129,16 @@ impl Dispatcher {
         let endpoint = Arc::clone(&known.endpoint);
         // A payload that is not at hand counts as the largest until it has been read.
         let bytes = envelope.as_ref().map_or(BODY_BYTES_MAX, |envelope| envelope.payload.len());
-        let flight =
-            Flight { pending, endpoint: Arc::clone(&endpoint), pass, bytes, suspect, task: None };
+        let deadline = endpoint.spec.timeout.unwrap_or(self.settings.attempt_deadline);
+        let flight = Flight {
+            pending,
+            endpoint: Arc::clone(&endpoint),
+            pass,
+            bytes,
+            suspect,
+            task: None,
+            looks_left: deadline.saturating_add(BEYOND).as_secs().saturating_add(1),
+        };
         let Some(slot) = self.flights.begin(flight) else {
             // `serve` asks for a free slot first, so this is never reached; nothing is lost if it
             // is.

@@ -111,7 +111,7 @@ impl Dispatcher {
             let full = self.results.unrecorded >= self.settings.unrecorded_max;
             let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
             let Home::Known(known) = &lane.home else { return };
-            if pending.trigger == domain::delivery::Trigger::Manual
+            if pending.trigger.is_extra()
                 || !known.is_expired(&pending, now)
                 || lane.book.knows(id_of(&pending))
             {

@@ -7,6 +7,7 @@ use domain::classify::Class;
 use domain::dead_letter::DeadReason;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use store::commits::BatchStats;
+use store::prune::Counts;
 
 /// Metrics of the store's batches.
 #[derive(Clone)]
@@ -53,6 +54,33 @@ impl Default for BatchMetrics {
     }
 }
 
+/// Metrics of pruning.
+pub(super) struct PruneMetrics {
+    payloads: Counter,
+    dead_letters: Counter,
+    messages: Counter,
+    attempts: Counter,
+}
+
+impl PruneMetrics {
+    fn new() -> Self {
+        let of_kind = |kind| counter!("peyk_pruned_total", "kind" => kind);
+        Self {
+            payloads: of_kind("payload"),
+            dead_letters: of_kind("dead_letter"),
+            messages: of_kind("message"),
+            attempts: of_kind("attempt"),
+        }
+    }
+
+    pub(super) fn count(&self, counts: Counts) {
+        self.payloads.increment(counts.payloads as u64);
+        self.dead_letters.increment(counts.dead_letters as u64);
+        self.messages.increment(counts.messages as u64);
+        self.attempts.increment(counts.attempts as u64);
+    }
+}
+
 /// Metrics of the dispatcher.
 pub(super) struct Telemetry {
     attempts: Vec<(Class, Counter)>,
@@ -61,6 +89,7 @@ pub(super) struct Telemetry {
     cancelled: Counter,
     attempts_to_success: Histogram,
     dead: Vec<(DeadReason, Counter)>,
+    pub(super) pruned: PruneMetrics,
     pub(super) repairs: Counter,
     pub(super) in_flight: Gauge,
     pub(super) unrecorded: Gauge,
@@ -86,6 +115,7 @@ impl Telemetry {
             cancelled: counter!("peyk_deliveries_total", "outcome" => "cancelled"),
             attempts_to_success: histogram!("peyk_attempts_to_success"),
             dead: DeadReason::ALL.into_iter().map(of_reason).collect(),
+            pruned: PruneMetrics::new(),
             repairs: counter!("peyk_lane_repairs_total"),
             in_flight: gauge!("peyk_sends_in_flight"),
             unrecorded: gauge!("peyk_results_unrecorded"),

@@ -37,7 +37,7 @@ pub struct Desk {
 pub async fn work(desk: Desk, mut chance: Seeded, count: u64, busy: Duration) {
     for _ in 0..count {
         sleep(chance.between(Duration::ZERO, busy / 8)).await;
-        let what = chance.below(13);
+        let what = chance.below(14);
         desk.oracle.lock().unwrap().note(("does", what));
         match what {
             0 => desk.store.commit_delay(Duration::from_millis(chance.below(300))),
@@ -49,6 +49,7 @@ pub async fn work(desk: Desk, mut chance: Seeded, count: u64, busy: Duration) {
             7 | 8 => desk.force(&mut chance).await,
             9 => desk.replay(&mut chance).await,
             10 => desk.resend(&mut chance).await,
+            13 => desk.expunge(&mut chance).await,
             11 if desk.steps => {
                 let span = seconds(&mut chance, 2_000);
                 desk.clock.step(span, chance.below(2) == 0);
@@ -163,6 +164,28 @@ impl Desk {
             }
             *self.oracle.lock().unwrap().excused.entry((message, endpoint)).or_default() += 1;
             let _answer = self.store.resend(message, endpoint).await;
+        }
+    }
+
+    async fn expunge(&self, chance: &mut Seeded) {
+        for _ in 0..1 + chance.below(4) {
+            let all = self.store.all_messages();
+            let all: Vec<MessageKey> = all.iter().map(|message| message.key).collect();
+            if all.is_empty() {
+                return;
+            }
+            let message = one_of(chance, &all);
+            let before = self.oracle.lock().unwrap().expunged.insert(message, None);
+            let done = self.store.expunge(message).await.is_ok();
+            let mut oracle = self.oracle.lock().unwrap();
+            match (done, before) {
+                (true, _) => {
+                    let at = oracle.elapsed();
+                    oracle.expunged.insert(message, Some(at));
+                }
+                (false, Some(before)) => drop(oracle.expunged.insert(message, before)),
+                (false, None) => drop(oracle.expunged.remove(&message)),
+            }
         }
     }
 }

@@ -2,21 +2,26 @@
 //!
 //! Never: look into the engine; it judges by what receivers see and what the store holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use domain::attempt::Outcome;
-use domain::delivery::{DeliveryState, Pending, Trigger};
+use domain::dead_letter::DeadLetter;
+use domain::delivery::{Pending, Trigger};
 use domain::endpoint::Ordering;
 use domain::ids::{EndpointKey, MessageKey};
 use futures_util::FutureExt;
 use resilience::{Clock, Forced, RetryAfter, Timestamp};
+use store::dead_letters::{DeadFilter, DeadLetters};
 use store::ledger::LaneState;
 use store::memory::MemoryStore;
+use store::page::{Direction, PageOf};
+use store::prune::Retention;
 use store::queue::Queue;
 
 use super::faults::SimClock;
+use super::plan::ORG;
 use super::receivers::Receiver;
 
 /// A request as it arrives.
@@ -82,6 +87,7 @@ pub struct Limits {
     pub unrecorded_max: usize,
     pub attempts_max: u32,
     pub hold_max: Duration,
+    pub retention: Retention,
 }
 
 /// The oracle.
@@ -97,6 +103,10 @@ pub struct Oracle {
     /// Further deliveries that a crash, a resend or a replay excuses.
     pub excused: BTreeMap<(MessageKey, EndpointKey), u32>,
     pub replays: BTreeMap<(MessageKey, EndpointKey), u32>,
+    /// Messages whose payload somebody deleted, and when it was gone.
+    pub expunged: BTreeMap<MessageKey, Option<Duration>>,
+    /// Messages that were stored at some time.
+    pub stored: BTreeSet<MessageKey>,
     pub trace: u64,
     /// Prints what happens.
     pub shows: bool,
@@ -121,6 +131,8 @@ impl Oracle {
             faults: Vec::new(),
             excused: BTreeMap::new(),
             replays: BTreeMap::new(),
+            expunged: BTreeMap::new(),
+            stored: BTreeSet::new(),
             trace: 0xCBF2_9CE4_8422_2325,
             shows: false,
             stepped: false,
@@ -177,16 +189,19 @@ impl Oracle {
     pub fn begins(&mut self, seen: Seen) -> usize {
         let wall = self.clock.now();
         let rows = self.store.all_pending();
-        let of_delivery = |trigger| {
+        let of_delivery = |extra| {
             rows.iter().find(|row| {
-                (row.endpoint, row.message, row.trigger) == (seen.endpoint, seen.message, trigger)
+                (row.endpoint, row.message, row.trigger.is_extra())
+                    == (seen.endpoint, seen.message, extra)
             })
         };
-        let (scheduled, manual) = (of_delivery(Trigger::Scheduled), of_delivery(Trigger::Manual));
+        let (scheduled, manual) = (of_delivery(false), of_delivery(true));
         let trigger = match (scheduled, manual) {
             (Some(_), None) => Some(Trigger::Scheduled),
             (None, Some(_)) => Some(Trigger::Manual),
             (Some(_), Some(_)) => None,
+            // It was begun before its payload went.
+            (None, None) if self.just_expunged(seen.message) => None,
             (None, None) => {
                 self.wrong(format!("{seen:?} has no pending row"));
                 None
@@ -228,6 +243,19 @@ impl Oracle {
             }
         }
         self.note((seen, status));
+    }
+
+    /// Whether a payload may have gone so lately that a send which had begun still has it.
+    fn just_expunged(&self, message: MessageKey) -> bool {
+        let at = self.expunged.get(&message);
+        at.is_some_and(|at| at.is_none_or(|at| self.elapsed() <= at + LAG))
+    }
+
+    /// Dead letters, as anybody can list them.
+    pub fn letters(&self, filter: DeadFilter) -> Vec<DeadLetter> {
+        let page = PageOf { beyond: None, direction: Direction::Ascending, limit: usize::MAX };
+        let found = self.store.list(ORG, filter, page).now_or_never();
+        found.expect("memory answers at once").expect("memory does not fail")
     }
 
     fn out(&self, endpoint: Option<EndpointKey>) -> impl Iterator<Item = &Hit> {
@@ -300,10 +328,9 @@ impl Oracle {
         if let Some(earlier) = earlier.filter(|_| first_send && !self.stepped) {
             self.wrong(format!("{seen:?} is sent first after {earlier:?}"));
         }
-        let is_gap = |(_, delivery): &(MessageKey, store::history::DeliveryRow)| {
-            delivery.endpoint == seen.endpoint && matches!(delivery.state, DeliveryState::Dead(_))
-        };
-        if ordering == Ordering::Strict && self.store.all_deliveries().iter().any(is_gap) {
+        let filter = DeadFilter { endpoint: Some(seen.endpoint), ..DeadFilter::default() };
+        let is_gap = |letter: &DeadLetter| !self.just_expunged(letter.message);
+        if ordering == Ordering::Strict && self.letters(filter).iter().any(is_gap) {
             self.wrong(format!("{seen:?} is sent past a gap"));
         }
     }

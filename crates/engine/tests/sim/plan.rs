@@ -10,12 +10,13 @@ use domain::endpoint::{EndpointSpec, LiveSecret, Ordering};
 use domain::idempotency::IngestKey;
 use domain::ids::PublicId;
 use domain::message::{ContentType, MessageSpec};
-use domain::policy::{BreakerOverrides, RetryOverrides, RetrySettings, Strategy};
-use domain::target::Target;
+use domain::policy::{RetrySettings, Strategy};
 use engine::Settings;
 use engine::ingest::Post;
 use resilience::{BreakerConfig, Chance, Seeded};
+use store::conformance::samples;
 use store::directory::IdOrUid;
+use store::prune::Retention;
 use webhook::Secret;
 
 use super::oracle::Limits;
@@ -60,7 +61,21 @@ pub fn settings(chance: &mut Seeded) -> Settings {
         ids_max: one_of(chance, &[8, 64, 1_024]),
         lane_unrecorded_max: one_of(chance, &[2, 8, 64]),
         unrecorded_max: one_of(chance, &[4, 64, 1_024]),
+        retention: retention(chance),
         ..Settings::default()
+    }
+}
+
+/// Every other time things are kept so shortly that they go while a world lasts.
+fn retention(chance: &mut Seeded) -> Retention {
+    if chance.below(2) == 0 {
+        return Retention::default();
+    }
+    let payload = Duration::from_secs(60 + chance.below(400));
+    Retention {
+        payload,
+        dead_letters: Duration::from_secs(60 + chance.below(300)),
+        messages: payload + seconds(chance, 300),
     }
 }
 
@@ -71,6 +86,7 @@ pub fn limits(settings: &Settings) -> Limits {
         unrecorded_max: settings.unrecorded_max,
         attempts_max: settings.retry.attempts_max,
         hold_max: settings.lane_hold_max,
+        retention: settings.retention,
     }
 }
 
@@ -91,20 +107,9 @@ pub fn secret() -> LiveSecret {
 pub fn endpoint(chance: &mut Seeded, number: u64) -> EndpointSpec {
     let kinds = [Ordering::Unordered, Ordering::Unordered, Ordering::Ordered, Ordering::Strict];
     EndpointSpec {
-        target: Target::parse("url", &format!("https://h{number}.example/"), false).unwrap(),
-        description: String::new(),
-        uid: None,
-        version: 1,
-        disabled: None,
-        event_types: None,
-        channels: None,
         throttle_rate: one_of(chance, &[None, None, Some(2), Some(50)]),
-        metadata: "{}".to_owned(),
-        headers: Vec::new(),
-        retry: RetryOverrides::default(),
-        breaker: BreakerOverrides::default(),
-        timeout: None,
         ordering: one_of(chance, &kinds),
+        ..samples::endpoint_to(&format!("https://h{number}.example/"))
     }
 }
 
@@ -124,9 +129,11 @@ pub fn post(chance: &mut Seeded, body: Bytes) -> Post {
         event_type: "user.made".to_owned(),
         event_id: None,
         channels: Vec::new(),
+        tags: Vec::new(),
         payload: body,
         content_type: ContentType::Json,
-        retention_days: None,
+        retention_hours: None,
+        deliver_at: None,
     };
-    Post { org: ORG, app: IdOrUid::Uid("customer".to_owned()), spec, key, random }
+    Post { org: ORG, app: IdOrUid::Uid("customer".to_owned()), spec, only: None, key, random }
 }

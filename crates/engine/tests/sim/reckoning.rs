@@ -4,10 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::delivery::{DeliveryState, Trigger};
+use domain::delivery::DeliveryState;
 use domain::ids::{EndpointKey, MessageKey};
 use futures_util::FutureExt;
-use resilience::{Forced, Timestamp};
+use resilience::{Clock, Forced, Timestamp};
+use store::dead_letters::DeadFilter;
 use store::memory::MemoryStore;
 use store::queue::Queue;
 
@@ -16,13 +17,17 @@ use super::oracle::{Oracle, Seen};
 impl Oracle {
     /// The process died: what was out or not recorded may be sent again.
     pub fn crashed(&mut self, image: &MemoryStore) {
+        self.check_kept(image);
         let recorded: BTreeSet<(MessageKey, EndpointKey, Timestamp)> = image
             .all_attempts()
             .into_iter()
             .map(|row| (row.message, row.endpoint, row.attempt.started_at))
             .collect();
+        // What is pruned is not sent again.
+        let kept: BTreeSet<MessageKey> =
+            image.all_messages().iter().map(|message| message.key).collect();
         let lost: Vec<Seen> = (self.hits.iter())
-            .filter(|hit| hit.life == self.life)
+            .filter(|hit| hit.life == self.life && kept.contains(&hit.seen.message))
             .filter(|hit| !recorded.contains(&(hit.seen.message, hit.seen.endpoint, hit.wall)))
             .filter(|hit| hit.status.is_none_or(|status| status != 0))
             .map(|hit| hit.seen)
@@ -44,11 +49,49 @@ impl Oracle {
         self.note("crash");
     }
 
+    /// What is gone was old enough, and what is pending or dead has its message and its payload.
+    fn check_kept(&mut self, image: &MemoryStore) {
+        let (now, keep) = (self.clock.now(), self.limits.retention);
+        let messages: BTreeMap<MessageKey, bool> = (image.all_messages().iter())
+            .map(|message| (message.key, message.payload_gone))
+            .collect();
+        let gone = |key: &&MessageKey| !messages.contains_key(key);
+        let mut wrong: Vec<String> = Vec::new();
+        for key in self.stored.iter().filter(gone) {
+            if key.time() >= now.minus(keep.messages) && !self.stepped {
+                wrong.push(format!("{key:?} is gone before its time"));
+            }
+        }
+        for (key, _) in messages.iter().filter(|(_, payload_gone)| **payload_gone) {
+            let old = key.time() < now.minus(keep.payload) || self.stepped;
+            if !old && !self.expunged.contains_key(key) {
+                wrong.push(format!("the payload of {key:?} is gone before its time"));
+            }
+        }
+        let waiting = image.all_pending().into_iter().map(|row| row.message);
+        let dead = self.letters(DeadFilter::default()).into_iter().map(|letter| letter.message);
+        for key in waiting.chain(dead) {
+            match messages.get(&key) {
+                None => wrong.push(format!("{key:?} is gone and a delivery of it is not over")),
+                Some(true) if !self.expunged.contains_key(&key) => {
+                    wrong.push(format!("{key:?} has no payload and a delivery of it is not over"));
+                }
+                Some(_) => {}
+            }
+        }
+        wrong.into_iter().for_each(|text| self.wrong(text));
+        self.stored.extend(messages.into_keys());
+    }
+
     /// Everything has come to rest.
     pub fn at_rest(&mut self, accepted: &BTreeSet<MessageKey>) {
         let stored: BTreeSet<MessageKey> =
             self.store.all_messages().iter().map(|message| message.key).collect();
+        let oldest = self.clock.now().minus(self.limits.retention.messages);
         for key in accepted.difference(&stored) {
+            if key.time() < oldest || self.stepped {
+                continue;
+            }
             self.faults.push(format!("{key:?} was acknowledged and is not stored"));
         }
         let deliveries: BTreeMap<(MessageKey, EndpointKey), DeliveryState> = (self.store)
@@ -89,7 +132,7 @@ impl Oracle {
         }
         let mut made: BTreeMap<(MessageKey, EndpointKey), u32> = BTreeMap::new();
         for row in self.store.all_attempts() {
-            if row.attempt.trigger == Trigger::Scheduled {
+            if !row.attempt.trigger.is_extra() {
                 *made.entry((row.message, row.endpoint)).or_default() += 1;
             }
         }

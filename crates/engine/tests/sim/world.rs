@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::delivery::{DeliveryState, Trigger};
+use domain::delivery::DeliveryState;
 use domain::ids::{EndpointKey, MessageKey};
 use engine::events::{Event, Observer};
 use engine::{Engine, Parts, Settings, Stores};
@@ -37,6 +37,7 @@ pub struct Report {
     pub hits: u64,
     pub delivered: u64,
     pub cancelled: u64,
+    pub pruned: u64,
     pub dead: std::collections::BTreeMap<&'static str, u64>,
     pub events: std::collections::BTreeMap<&'static str, u64>,
     pub simulated: Duration,
@@ -50,6 +51,7 @@ impl Report {
         self.hits += other.hits;
         self.delivered += other.delivered;
         self.cancelled += other.cancelled;
+        self.pruned += other.pruned;
         self.simulated += other.simulated;
         other
             .dead
@@ -63,12 +65,13 @@ impl Report {
 
     /// Whether chance has led everywhere.
     pub fn has_seen_everything(&self) {
-        for reason in ["rejected", "gone", "exhausted", "expired", "poisonous"] {
+        for reason in ["rejected", "gone", "exhausted", "expired", "poisonous", "payload_gone"] {
             assert!(self.dead.contains_key(reason), "no delivery died as {reason}");
         }
         for event in ["opened", "closed", "gone", "refused", "paused"] {
             assert!(self.events.contains_key(event), "never {event}");
         }
+        assert!(self.pruned > 0, "no message went");
         assert!(self.cancelled > 0 && self.delivered > 0 && self.lives > 2 * self.worlds);
     }
 }
@@ -290,9 +293,8 @@ impl World {
         self.oracle.lock().unwrap().restore_clock();
         for _ in 0..2_000 {
             let off = |endpoint: EndpointKey| self.oracle.lock().unwrap().known[&endpoint].shut;
-            let waits = |row: &domain::delivery::Pending| {
-                row.trigger == Trigger::Scheduled || !off(row.endpoint)
-            };
+            let waits =
+                |row: &domain::delivery::Pending| !row.trigger.is_extra() || !off(row.endpoint);
             if !self.store.all_pending().iter().any(waits) {
                 return;
             }
@@ -370,6 +372,7 @@ impl World {
             hits: oracle.hits.len() as u64,
             events,
             simulated: oracle.elapsed(),
+            pruned: (oracle.stored.len() - self.store.all_messages().len()) as u64,
             trace: oracle.trace,
             ..Report::default()
         };

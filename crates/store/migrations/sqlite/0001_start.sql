@@ -96,7 +96,8 @@ CREATE TABLE message (
 CREATE UNIQUE INDEX message_event ON message (app, event_id) WHERE event_id IS NOT NULL;
 
 -- Pending work: queue and index in one. A row is fresh until it is moved; a fresh one is found by its message's time
--- of acceptance, a moved one by its own index, so that the hot path touches no index.
+-- of acceptance, a moved one by its own index, so that the hot path touches no index. `manual`, here and in attempts:
+-- 0 by the policy, 1 one extra send, 2 put back by a replay.
 CREATE TABLE pending (
     endpoint INTEGER NOT NULL,
     due_at INTEGER NOT NULL,

@@ -141,8 +141,6 @@ async fn a_deleted_application_is_gone_with_its_endpoints(mut world: World) {
     assert_eq!(directory.apps(ORG, all()).await.unwrap(), []);
     for endpoint in &app.endpoints {
         assert!(directory.endpoint(endpoint.key).await.unwrap().is_none());
-        let id = directory.endpoint_id(endpoint.key).await.unwrap();
-        assert_eq!(id, Some(endpoint.id), "history can still name it");
     }
     assert_eq!(world.rows(row.endpoint).await, [row], "cancelled when it is next read");
     let missing = Some(StoreError::Missing("application"));

@@ -1,8 +1,10 @@
-//! What `History` promises; lists of attempts stand in `history/attempts.rs`.
+//! What `History` promises; lists of attempts stand in `history/attempts.rs`, what
+//! went to one endpoint in `history/sent.rs`.
 //!
 //! Never: a case that another trait's suite has.
 
 mod attempts;
+mod sent;
 
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ use crate::history::{MessageFilter, Resent, payloads_fill};
 use crate::ledger::{Follow, Recorded};
 use crate::page::{Direction, PageOf};
 
-/// The suite, without the cases of `ATTEMPTS`.
+/// The suite, without the cases of `ATTEMPTS` and `SENT`.
 pub const CASES: &[Case] = cases![
     a_message_is_found_by_id_and_by_event_id,
     messages_are_listed_newest_first,
@@ -44,6 +46,7 @@ pub const CASES: &[Case] = cases![
 ];
 
 pub use attempts::CASES as ATTEMPTS;
+pub use sent::CASES as SENT;
 
 /// Walks a list of messages page by page, and back again from its end; both ways must find the
 /// same.

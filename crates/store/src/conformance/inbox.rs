@@ -1,6 +1,8 @@
-//! What `Inbox` promises.
+//! What `Inbox` promises; messages that name their time stand in `inbox/timed.rs`.
 //!
 //! Never: a case that another trait's suite has.
+
+mod timed;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use crate::commits::BatchStats;
 use crate::directory::IdOrUid;
 use crate::inbox::{Accepted, NewMessage};
 
-/// The suite.
+/// The suite, without the cases of `TIMED`.
 pub const CASES: &[Case] = cases![
     a_message_is_kept_whole,
     every_target_gets_a_row,
@@ -35,12 +37,15 @@ pub const CASES: &[Case] = cases![
     the_version_is_looked_at_before_the_event_id,
     a_stale_version_is_refused_and_leaves_nothing,
     a_deleted_application_accepts_nothing,
+    a_probe_is_answered_and_tells_nobody,
     lanes_are_told_before_the_answer,
     batches_are_counted,
     keys_grow_in_commit_order,
     a_caller_that_goes_away_undoes_nothing,
     db_01_db_02_payloads_come_back_byte_for_byte,
 ];
+
+pub use timed::CASES as TIMED;
 
 /// A key with this scope and body.
 fn key(scope: u8, body: u8) -> IngestKey {
@@ -262,6 +267,17 @@ async fn the_version_is_looked_at_before_the_event_id(world: World) {
     assert_eq!(stale, Accepted::Stale);
     new.app_version = world.snapshot(app.app.key).await.app.version;
     assert_eq!(world.stores.inbox.accept(new).await.unwrap(), Accepted::EventIdTaken);
+}
+
+async fn a_probe_is_answered_and_tells_nobody(world: World) {
+    let app = world.app(1).await;
+    world.told.take_fresh();
+    for _ in 0..2 {
+        assert_eq!(world.stores.inbox.probe().await, Ok(()));
+    }
+    assert_eq!(count(&world, app.app.key).await, 0);
+    assert!(world.told.take_fresh().is_empty());
+    assert_eq!(world.stores.queue.depth().await.unwrap(), (0, None));
 }
 
 async fn a_stale_version_is_refused_and_leaves_nothing(world: World) {

@@ -11,7 +11,7 @@ use domain::dead_letter::DeadReason;
 use domain::delivery::Pending;
 use domain::endpoint::{Disabled, Endpoint, EndpointSpec, LiveSecret, Ordering};
 use domain::event_type::EventType;
-use domain::ids::EndpointKey;
+use domain::ids::{AppKey, EndpointKey, PublicId};
 use domain::message::{ContentType, MessageSpec};
 use domain::policy::{BreakerOverrides, RetryOn, RetryOverrides, Strategy};
 use domain::target::Target;
@@ -38,8 +38,13 @@ pub fn target(text: &str) -> Target {
 
 /// An endpoint that leaves everything to the server.
 pub fn endpoint() -> EndpointSpec {
+    endpoint_to("https://example.com/hook")
+}
+
+/// The same with another URL.
+pub fn endpoint_to(url: &str) -> EndpointSpec {
     EndpointSpec {
-        target: target("https://example.com/hook"),
+        target: target(url),
         description: String::new(),
         uid: None,
         version: 1,
@@ -96,6 +101,21 @@ fn full_retry() -> RetryOverrides {
     }
 }
 
+/// An endpoint as stored, the only one of its application; nothing signs for it.
+pub fn stored_endpoint(spec: EndpointSpec) -> Endpoint {
+    Endpoint {
+        key: EndpointKey(7),
+        id: PublicId::new(1, [0; 12]),
+        app: AppKey(1),
+        app_id: PublicId::new(1, [0; 12]),
+        spec,
+        secrets: Vec::new(),
+        version: 1,
+        created_at: START,
+        updated_at: START,
+    }
+}
+
 /// A secret; even numbers sign with HMAC, odd ones with ed25519.
 pub fn secret(number: u8) -> LiveSecret {
     let secret = if number.is_multiple_of(2) {
@@ -135,9 +155,11 @@ pub fn message() -> MessageSpec {
         event_type: "user.created".to_owned(),
         event_id: None,
         channels: Vec::new(),
+        tags: Vec::new(),
         payload: Bytes::from_static(br#"{"b": 1, "a": 1.0}"#),
         content_type: ContentType::Json,
-        retention_days: None,
+        retention_hours: None,
+        deliver_at: None,
     }
 }
 
@@ -147,9 +169,11 @@ pub fn full_message() -> MessageSpec {
         event_type: "user.deleted".to_owned(),
         event_id: Some("event-1".to_owned()),
         channels: vec!["eu".to_owned(), "us".to_owned()],
+        tags: vec!["blue".to_owned(), "Grün, hell".to_owned()],
         payload: Bytes::from_static(b"a=1&b=2"),
         content_type: ContentType::Other("application/x-www-form-urlencoded".to_owned()),
-        retention_days: Some(5),
+        retention_hours: Some(5 * 24),
+        deliver_at: Some(START.plus(Duration::from_secs(3_600))),
     }
 }
 

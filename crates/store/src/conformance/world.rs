@@ -32,6 +32,7 @@ pub const ORG: PublicId = PublicId::from_bytes([1; 20]);
 #[derive(Default)]
 pub struct Told {
     fresh: Mutex<Vec<Fresh>>,
+    withdrawn: Mutex<Vec<Pending>>,
     changed: Mutex<Vec<(AppKey, Option<EndpointKey>)>>,
     batches: Mutex<Vec<BatchStats>>,
 }
@@ -39,6 +40,10 @@ pub struct Told {
 impl Commits for Told {
     fn fresh(&self, rows: Vec<Fresh>) {
         self.fresh.lock().unwrap().extend(rows);
+    }
+
+    fn withdrawn(&self, rows: Vec<Pending>) {
+        self.withdrawn.lock().unwrap().extend(rows);
     }
 
     fn directory_changed(&self, app: AppKey, endpoint: Option<EndpointKey>) {
@@ -54,6 +59,11 @@ impl Told {
     /// Takes the rows that were handed over since the last time.
     pub fn take_fresh(&self) -> Vec<Fresh> {
         std::mem::take(&mut self.fresh.lock().unwrap())
+    }
+
+    /// Takes the rows that were withdrawn since the last time.
+    pub fn take_withdrawn(&self) -> Vec<Pending> {
+        std::mem::take(&mut self.withdrawn.lock().unwrap())
     }
 
     /// Takes the directory changes since the last time.

@@ -37,6 +37,16 @@ impl DeadLetters for MemoryStore {
         })
     }
 
+    fn count(&self, org: PublicId, filter: DeadFilter) -> Reply<'_, u64> {
+        self.read(move |state| {
+            let found = (state.closed.keys())
+                .filter(|(message, _)| is_of(state, org, *message, &filter))
+                .filter_map(|&(message, endpoint)| dead_letter(state, message, endpoint))
+                .filter(|letter| matches(&filter, letter));
+            u64::try_from(found.count()).unwrap_or(u64::MAX)
+        })
+    }
+
     fn dead_letter(
         &self,
         message: MessageKey,
@@ -83,7 +93,7 @@ impl DeadLetters for MemoryStore {
 }
 
 /// The closed row of a dead letter, and why it died.
-fn dead(
+pub(super) fn dead(
     state: &State,
     message: MessageKey,
     endpoint: EndpointKey,
@@ -144,7 +154,7 @@ fn dead_letter(
     })
 }
 
-fn replay(tx: &mut Tx<'_>, message: MessageKey, endpoint: EndpointKey) -> Replayed {
+pub(super) fn replay(tx: &mut Tx<'_>, message: MessageKey, endpoint: EndpointKey) -> Replayed {
     let Some((closed, _)) = dead(tx.state, message, endpoint) else { return Replayed::NotDead };
     let sends = closed.sends.max(tx.state.sends(message, endpoint));
     if tx.state.live_endpoint(endpoint).is_none() {
@@ -154,7 +164,7 @@ fn replay(tx: &mut Tx<'_>, message: MessageKey, endpoint: EndpointKey) -> Replay
         return Replayed::PayloadGone;
     }
     tx.state.closed.remove(&(message, endpoint));
-    put_due(tx, message, endpoint, (sends, Trigger::Scheduled));
+    put_due(tx, message, endpoint, (sends, Trigger::Replay));
     Replayed::Pending
 }
 

@@ -100,8 +100,11 @@ impl Directory for MemoryStore {
         self.read(move |state| state.live_endpoint(endpoint).cloned())
     }
 
-    fn endpoint_id(&self, endpoint: EndpointKey) -> Reply<'_, Option<PublicId>> {
-        self.read(move |state| state.endpoints.get(&endpoint).map(|endpoint| endpoint.row.id))
+    fn past_endpoints(&self, keys: Vec<EndpointKey>) -> Reply<'_, Vec<Arc<Endpoint>>> {
+        self.read(move |state| {
+            let found = keys.iter().filter_map(|key| state.endpoints.get(key));
+            found.map(|live| Arc::clone(&live.row)).collect()
+        })
     }
 
     fn create_event_type(&self, org: PublicId, event_type: EventType) -> Reply<'static, EventType> {

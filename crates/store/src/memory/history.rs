@@ -1,20 +1,24 @@
 //! Reads of what happened, in the reference model.
 //!
-//! Never: change anything but the row of a resend and a payload that is expunged.
+//! Never: change anything but the row of a resend and a payload or an answer that is expunged.
 
 use std::sync::Arc;
 
+use domain::attempt::Outcome;
 use domain::delivery::Trigger;
-use domain::ids::{AppKey, AttemptKey, EndpointKey, MessageKey, PublicId};
+use domain::ids::{AppKey, AttemptKey, EndpointKey, MessageKey, PublicId, key_floor};
 use domain::message::Message;
+use resilience::Timestamp;
 
 use super::MemoryStore;
 use super::dead_letters::put_due;
+use super::prune::withdraw;
 use super::state::{State, is_success, page};
 use super::writer::Tx;
 use crate::directory::IdOrUid;
 use crate::history::{
-    AttemptFilter, AttemptRow, DeliveryRow, History, MessageFilter, Resent, payloads_fill,
+    AttemptCounts, AttemptFilter, AttemptRow, DeliveryRow, EXPUNGED, History, MessageFilter,
+    Resent, Sent, SentFilter, payloads_fill,
 };
 use crate::page::PageOf;
 use crate::{Reply, StoreError};
@@ -84,10 +88,68 @@ impl History for MemoryStore {
         })
     }
 
+    fn messages_to(
+        &self,
+        app: AppKey,
+        endpoint: EndpointKey,
+        filter: SentFilter,
+        asked: PageOf<MessageKey>,
+    ) -> Reply<'_, Vec<Sent>> {
+        self.read(move |state| {
+            let found = state.messages.values();
+            let found = found
+                .filter(|message| message.app == app && wanted(message, &filter.message))
+                .filter_map(|message| Some((message, state.delivery(message.key, endpoint)?)))
+                .filter(|(_, row)| filter.takes(row));
+            let mut listed: Vec<Sent> = Vec::new();
+            for (message, delivery) in page(found, &asked, |(message, _)| message.key) {
+                let mut message = Message::clone(message);
+                if !filter.payloads {
+                    message.spec.payload.clear();
+                }
+                listed.push(Sent { message, delivery });
+                if payloads_fill(listed.iter().map(|sent| &sent.message)) {
+                    break;
+                }
+            }
+            listed
+        })
+    }
+
+    fn count_attempts(
+        &self,
+        endpoint: EndpointKey,
+        from: Timestamp,
+        until: Option<Timestamp>,
+    ) -> Reply<'_, AttemptCounts> {
+        let span = AttemptKey(key_floor(from))..AttemptKey(until.map_or(u64::MAX, key_floor));
+        self.read(move |state| {
+            let mut counts = AttemptCounts::default();
+            let rows = state.attempts.values();
+            for row in rows.filter(|row| row.endpoint == endpoint && span.contains(&row.key)) {
+                counts.add(is_success(&row.attempt));
+            }
+            counts
+        })
+    }
+
     fn attempt(&self, message: MessageKey, id: PublicId) -> Reply<'_, Option<AttemptRow>> {
         self.read(move |state| {
             let found = state.attempts.get(&AttemptKey(id.key()))?;
             (found.id == id && found.message == message).then(|| found.clone())
+        })
+    }
+
+    fn expunge_attempt(&self, message: MessageKey, id: PublicId) -> Reply<'static, ()> {
+        self.shared.write(move |tx| {
+            let found = tx.state.attempts.get_mut(&AttemptKey(id.key()));
+            let found = found.filter(|row| row.id == id && row.message == message);
+            let row = found.ok_or(StoreError::Missing("attempt"))?;
+            if let Outcome::Answered(answer) = &mut row.attempt.outcome {
+                (answer.body, answer.cut) = (EXPUNGED.into(), None);
+            }
+            tx.rows += 1;
+            Ok(())
         })
     }
 
@@ -107,11 +169,10 @@ impl History for MemoryStore {
 
     fn expunge(&self, message: MessageKey) -> Reply<'static, ()> {
         self.shared.write(move |tx| {
-            let found = tx.state.messages.get_mut(&message);
-            let message = Arc::make_mut(found.ok_or(StoreError::Missing("message"))?);
-            message.spec.payload.clear();
-            message.payload_gone = true;
-            tx.rows += 1;
+            if !tx.state.messages.contains_key(&message) {
+                return Err(StoreError::Missing("message"));
+            }
+            withdraw(tx, message);
             Ok(())
         })
     }
@@ -119,6 +180,7 @@ impl History for MemoryStore {
 
 fn wanted(message: &Message, filter: &MessageFilter) -> bool {
     filter.channel.as_ref().is_none_or(|channel| message.spec.channels.contains(channel))
+        && filter.tag.as_ref().is_none_or(|tag| message.spec.tags.contains(tag))
         && (filter.event_types.is_empty() || filter.event_types.contains(&message.spec.event_type))
         && filter.before.is_none_or(|before| message.accepted_at < before)
         && filter.after.is_none_or(|after| message.accepted_at >= after)
@@ -142,7 +204,7 @@ fn attempts<'a>(
     page(found, asked, |row| row.key).into_iter().cloned().collect()
 }
 
-fn resend(tx: &mut Tx<'_>, message: MessageKey, endpoint: EndpointKey) -> Resent {
+pub(super) fn resend(tx: &mut Tx<'_>, message: MessageKey, endpoint: EndpointKey) -> Resent {
     let (Some(found), Some(to)) =
         (tx.state.messages.get(&message), tx.state.live_endpoint(endpoint))
     else {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::delivery::{Pending, Trigger};
+use domain::delivery::Pending;
 use domain::ids::{MessageKey, PublicId};
 use domain::limits;
 use domain::message::{Envelope, Message};
@@ -21,6 +21,10 @@ impl Inbox for MemoryStore {
     fn accept(&self, message: NewMessage) -> Reply<'static, Accepted> {
         self.shared.write(move |tx| Ok(accept(tx, message)))
     }
+
+    fn probe(&self) -> Reply<'static, ()> {
+        self.shared.write(|_| Ok(()))
+    }
 }
 
 /// Accepts `new`, or says why not.
@@ -29,8 +33,9 @@ pub(super) fn accept(tx: &mut Tx<'_>, new: NewMessage) -> Accepted {
         return refusal;
     }
     let now = tx.now;
+    let Some(due_at) = new.spec.due_at(now) else { return Accepted::DeliverAtOutside };
     let key = MessageKey(tx.draw());
-    let id = PublicId::new(key.0, new.random);
+    let (id, trigger) = (PublicId::new(key.0, new.random), new.trigger());
     if let Some(event_id) = new.spec.event_id.clone() {
         tx.state.event_ids.insert((new.app, event_id), key);
     }
@@ -52,13 +57,13 @@ pub(super) fn accept(tx: &mut Tx<'_>, new: NewMessage) -> Accepted {
     for endpoint in new.targets {
         let pending = tx.state.insert_pending(Pending {
             endpoint: endpoint.key,
-            due_at: now,
+            due_at,
             message: key,
-            age_from: now,
+            age_from: due_at,
             sends: 0,
             budget_used: 0,
             last_delay: Duration::ZERO,
-            trigger: Trigger::Scheduled,
+            trigger,
         });
         let envelope = Some(Arc::clone(&envelope));
         tx.fresh.push(Fresh { pending, endpoint: Some(endpoint), envelope });
@@ -85,6 +90,9 @@ fn check(tx: &Tx<'_>, new: &NewMessage) -> Option<Accepted> {
     let Some(app) = tx.state.live_app(new.app) else { return Some(Accepted::NoApplication) };
     if app.version != new.app_version {
         return Some(Accepted::Stale);
+    }
+    if new.spec.due_at(tx.now).is_none() {
+        return Some(Accepted::DeliverAtOutside);
     }
     let event_id = new.spec.event_id.clone()?;
     tx.state.event_ids.contains_key(&(new.app, event_id)).then_some(Accepted::EventIdTaken)

@@ -126,12 +126,13 @@ fn follow(tx: &mut Tx<'_>, row: Pending, follow: Follow) -> Option<(Timestamp, T
     match follow {
         Follow::Delivered => settle(tx.state, row.message, row.endpoint),
         Follow::Retry { due_at, budget_used, delay, term } => {
-            let next = Pending { due_at, budget_used, last_delay: delay, ..row };
+            let trigger = Trigger::Scheduled;
+            let next = Pending { due_at, budget_used, last_delay: delay, trigger, ..row };
             return Some((tx.state.insert_pending(next).due_at, term));
         }
         // A manual send ends nothing but itself; the next send of a row that waits is counted on.
         Follow::Unchanged | Follow::Dead { .. } | Follow::Cancelled(_)
-            if row.trigger == Trigger::Manual =>
+            if row.trigger.is_extra() =>
         {
             if let Some(beside) = tx.state.scheduled(row.message, row.endpoint) {
                 let sends = beside.sends.max(row.sends);
@@ -154,7 +155,7 @@ fn settle(state: &mut State, message: MessageKey, endpoint: EndpointKey) {
 }
 
 /// Ends a delivery otherwise than delivered.
-fn close(tx: &mut Tx<'_>, row: Pending, state: DeliveryState, error: Option<String>) {
+pub(super) fn close(tx: &mut Tx<'_>, row: Pending, state: DeliveryState, error: Option<String>) {
     let (at, place) = (tx.now, tx.draw());
     let closed = Closed { state, at, place, sends: row.sends, error, discarded: false };
     tx.state.closed.insert((row.message, row.endpoint), closed);

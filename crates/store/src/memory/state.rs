@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use domain::application::Application;
 use domain::attempt::Attempt;
-use domain::delivery::{DeliveryState, Pending, Trigger};
+use domain::delivery::{DeliveryState, Pending};
 use domain::endpoint::Endpoint;
 use domain::event_type::EventType;
 use domain::ids::{AppKey, AttemptKey, EndpointKey, KeyMaker, MessageKey, PublicId};
@@ -19,6 +19,8 @@ use resilience::Timestamp;
 use crate::history::{AttemptRow, DeliveryRow};
 use crate::ledger::{LaneState, Suspect};
 use crate::page::{Direction, PageOf};
+use crate::revocations::Expired;
+use crate::tasks::Task;
 
 /// Everything that is committed.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +43,11 @@ pub(super) struct State {
     pub(super) numbers: BTreeMap<(MessageKey, EndpointKey, u32), AttemptKey>,
     pub(super) lanes: BTreeMap<EndpointKey, LaneState>,
     pub(super) suspects: Vec<Suspect>,
+    /// By the key of their id.
+    pub(super) tasks: BTreeMap<u64, Task>,
+    /// Until when, by hash.
+    pub(super) revoked: BTreeMap<[u8; 32], Timestamp>,
+    pub(super) expired: Vec<Expired>,
 }
 
 /// Where a pending row stands; last whether it is for a manual send.
@@ -145,7 +152,7 @@ impl State {
     /// The scheduled row of a delivery.
     pub(super) fn scheduled(&self, message: MessageKey, endpoint: EndpointKey) -> Option<Pending> {
         let mut rows = self.pending_of(message, endpoint);
-        rows.find(|row| row.trigger == Trigger::Scheduled).copied()
+        rows.find(|row| !row.trigger.is_extra()).copied()
     }
 
     /// Attempts of one delivery, by number.
@@ -209,12 +216,12 @@ impl State {
 
 /// The key of a pending row.
 pub(super) fn place(row: &Pending) -> Place {
-    (row.endpoint, row.due_at, row.message, row.trigger == Trigger::Manual)
+    (row.endpoint, row.due_at, row.message, row.trigger.is_extra())
 }
 
 /// The same by message.
 fn mirror(row: &Pending) -> (MessageKey, EndpointKey, Timestamp, bool) {
-    (row.message, row.endpoint, row.due_at, row.trigger == Trigger::Manual)
+    (row.message, row.endpoint, row.due_at, row.trigger.is_extra())
 }
 
 /// Whether a receiver answered 2xx.

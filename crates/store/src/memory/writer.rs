@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use domain::delivery::Pending;
 use domain::ids::{AppKey, EndpointKey};
 use resilience::{Clock, Timestamp};
 use tokio::runtime::Handle;
@@ -46,6 +47,8 @@ pub(super) struct Tx<'a> {
     pub(super) now: Timestamp,
     /// For `Commits::fresh`.
     pub(super) fresh: Vec<Fresh>,
+    /// For `Commits::withdrawn`.
+    pub(super) withdrawn: Vec<Pending>,
     /// For `Commits::directory_changed`.
     pub(super) changed: Vec<(AppKey, Option<EndpointKey>)>,
     /// Rows written or removed.
@@ -147,13 +150,14 @@ impl Shared {
             state: &mut state,
             now: self.clock.now(),
             fresh: Vec::new(),
+            withdrawn: Vec::new(),
             changed: Vec::new(),
             rows: 0,
             failing,
             refused: 0,
         };
         let answers: Vec<Answer> = jobs.into_iter().map(|job| job(&mut tx)).collect();
-        let Tx { fresh, changed, rows, failing, refused, .. } = tx;
+        let Tx { fresh, withdrawn, changed, rows, failing, refused, .. } = tx;
         drop(state);
         {
             let mut waiting = lock(&self.waiting);
@@ -166,6 +170,9 @@ impl Shared {
             }
             if !fresh.is_empty() {
                 commits.fresh(fresh);
+            }
+            if !withdrawn.is_empty() {
+                commits.withdrawn(withdrawn);
             }
             let committed = refused < operations;
             commits.batch(BatchStats { operations, rows, took: Duration::ZERO, committed });

@@ -77,6 +77,23 @@ pub(super) fn live_endpoint(
     one(&mut conn.prepare_cached(&sql)?.query([key.0])?, |row| endpoint(row, cipher))
 }
 
+/// Endpoints, deleted or not.
+pub(super) fn past_endpoints(
+    conn: &Connection,
+    keys: &[EndpointKey],
+    cipher: Option<&Cipher>,
+) -> Result<Vec<Arc<Endpoint>>, StoreError> {
+    let sql = format!(
+        "SELECT {ENDPOINT} FROM endpoint JOIN app ON app.key = endpoint.app WHERE endpoint.key = ?1"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut found = Vec::new();
+    for key in keys {
+        found.extend(one(&mut statement.query([key.0])?, |row| endpoint(row, cipher))?);
+    }
+    Ok(found)
+}
+
 /// Refuses a name that a live row has: nothing was changed, so nothing was inserted.
 const fn unless_taken(changed: usize) -> Result<(), StoreError> {
     if changed == 0 { Err(StoreError::Conflict("uid")) } else { Ok(()) }

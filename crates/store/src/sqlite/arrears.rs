@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use super::fault::unreadable;
 use super::rows::{all, one, order, value};
@@ -34,6 +34,7 @@ pub(super) struct Kind {
     name: &'static str,
     table: &'static str,
     load: &'static str,
+    exists: &'static str,
 }
 
 /// Messages by application.
@@ -41,6 +42,7 @@ pub(super) const MESSAGES: Kind = Kind {
     name: "messages",
     table: "message_by_app",
     load: "SELECT app, key FROM message WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3",
+    exists: "SELECT 1 FROM message WHERE key = ?1",
 };
 
 /// Attempts by endpoint.
@@ -48,6 +50,7 @@ pub(super) const ATTEMPTS: Kind = Kind {
     name: "attempts",
     table: "attempt_by_endpoint",
     load: "SELECT endpoint, key FROM attempt WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3",
+    exists: "SELECT 1 FROM attempt WHERE key = ?1",
 };
 
 /// Up to which key a list is filled.
@@ -79,19 +82,52 @@ pub(super) fn keys_of(
     while keys.len() < limit
         && let Some(row) = rows.next()?
     {
-        let (packed, rest) = row.get_ref(0)?.as_blob().map_err(|_| unreadable())?.as_chunks::<8>();
-        if !rest.is_empty() {
-            return Err(unreadable());
-        }
         let begin = keys.len();
-        let packed = packed.iter().map(|key| i64::from_be_bytes(*key));
-        keys.extend(packed.filter(|key| (low..=high).contains(key)));
+        keys.extend(unpacked(row)?.filter(|key| (low..=high).contains(key)));
         if direction == Direction::Descending {
             keys[begin..].reverse();
         }
     }
     keys.truncate(limit);
     Ok(keys)
+}
+
+/// The keys of a row of a list.
+fn unpacked<'r>(row: &'r Row<'_>) -> Result<impl Iterator<Item = i64> + 'r, StoreError> {
+    let (packed, rest) = row.get_ref(0)?.as_blob().map_err(|_| unreadable())?.as_chunks::<8>();
+    if !rest.is_empty() {
+        return Err(unreadable());
+    }
+    Ok(packed.iter().map(|key| i64::from_be_bytes(*key)))
+}
+
+/// A listed row of the table was removed. A row of the list shrinks only with the last of its keys:
+/// to those that are still there, or it goes. Answers with the number of rows written.
+pub(super) fn unlist(
+    conn: &Connection,
+    kind: &Kind,
+    (owner, key): (i64, i64),
+) -> Result<usize, StoreError> {
+    let table = kind.table;
+    let sql = format!("SELECT keys FROM {table} WHERE owner = ?1 AND last = ?2");
+    let mut statement = conn.prepare_cached(&sql)?;
+    let listed =
+        one(&mut statement.query([owner, key])?, |row| Ok(unpacked(row)?.collect::<Vec<_>>()))?;
+    let Some(listed) = listed else { return Ok(0) };
+    let mut exists = conn.prepare_cached(kind.exists)?;
+    let mut left = Vec::new();
+    for key in listed {
+        if exists.exists([key])? {
+            left.push(key);
+        }
+    }
+    let sql = format!("DELETE FROM {table} WHERE owner = ?1 AND last = ?2");
+    conn.prepare_cached(&sql)?.execute([owner, key])?;
+    let Some(last) = left.last() else { return Ok(1) };
+    let packed: Vec<u8> = left.iter().flat_map(|key| key.to_be_bytes()).collect();
+    let sql = format!("INSERT INTO {table} VALUES (?1, ?2, ?3)");
+    conn.prepare_cached(&sql)?.execute(params![owner, last, packed])?;
+    Ok(2)
 }
 
 /// A row of a list: whose, and a stretch of the window.
@@ -136,6 +172,11 @@ impl Arrears {
             return true;
         }
         !self.committed.is_empty() && now.duration_since(self.last) >= WINDOW_SPAN
+    }
+
+    /// Whether anything may not be listed yet.
+    pub(super) const fn is_behind(&self) -> bool {
+        !self.window.is_empty() || self.behind || !self.committed.is_empty()
     }
 
     /// Writes one piece; answers with the number of rows.

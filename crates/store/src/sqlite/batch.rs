@@ -2,6 +2,7 @@
 //!
 //! Never: outlive its transaction; what is rolled back is cut off again.
 
+use domain::delivery::Pending;
 use domain::ids::{AppKey, EndpointKey};
 
 use crate::commits::Fresh;
@@ -10,6 +11,7 @@ use crate::commits::Fresh;
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) fresh: Vec<Fresh>,
+    pub(super) withdrawn: Vec<Pending>,
     pub(super) changed: Vec<(AppKey, Option<EndpointKey>)>,
     pub(super) rows: usize,
     pub(super) bytes: usize,
@@ -24,6 +26,7 @@ pub(super) struct Batch {
 /// Where a batch stood when something began.
 pub(super) struct Mark {
     fresh: usize,
+    withdrawn: usize,
     changed: usize,
     rows: usize,
     depth: i64,
@@ -35,6 +38,7 @@ impl Batch {
     pub(super) const fn mark(&self) -> Mark {
         Mark {
             fresh: self.fresh.len(),
+            withdrawn: self.withdrawn.len(),
             changed: self.changed.len(),
             rows: self.rows,
             depth: self.depth,
@@ -46,6 +50,7 @@ impl Batch {
     /// Forgets what was done since the mark.
     pub(super) fn back_to(&mut self, mark: Mark) {
         self.fresh.truncate(mark.fresh);
+        self.withdrawn.truncate(mark.withdrawn);
         self.changed.truncate(mark.changed);
         self.messages.truncate(mark.messages);
         self.attempts.truncate(mark.attempts);

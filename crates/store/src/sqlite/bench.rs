@@ -11,13 +11,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::application::ApplicationSpec;
 use domain::attempt::{Answer, Attempt, Outcome};
-use domain::delivery::Trigger;
-use domain::endpoint::{Endpoint, EndpointSpec, LiveSecret, Ordering};
+use domain::delivery::{Pending, Trigger};
+use domain::endpoint::{Endpoint, LiveSecret};
 use domain::idempotency::IngestKey;
 use domain::ids::{AppKey, EndpointKey, PublicId};
 use domain::message::{ContentType, MessageSpec};
-use domain::policy::{BreakerOverrides, RetryOverrides};
-use domain::target::Target;
 use resilience::{Chance as _, Clock, RetryAfter, Seeded, SystemClock};
 use tokio::sync::oneshot;
 use webhook::Secret;
@@ -30,6 +28,7 @@ use super::shared::Shared;
 use super::stopwatch::started;
 use super::writer::Writer;
 use crate::commits::{BatchStats, Commits, Fresh};
+use crate::conformance::samples;
 use crate::directory::NewEndpoint;
 use crate::inbox::NewMessage;
 use crate::ledger::{Follow, Record};
@@ -44,6 +43,7 @@ impl Commits for Told {
     fn fresh(&self, rows: Vec<Fresh>) {
         self.0.lock().unwrap().extend(rows);
     }
+    fn withdrawn(&self, _: Vec<Pending>) {}
     fn directory_changed(&self, _: AppKey, _: Option<EndpointKey>) {}
     fn batch(&self, stats: BatchStats) {
         assert!(stats.committed);
@@ -77,7 +77,12 @@ impl Bench<'_> {
             }
             let app = i64::try_from(number % apps).unwrap() + 1;
             let secret = LiveSecret { secret: Secret::from_random_hmac([1; 24]), expires_at: None };
-            let new = NewEndpoint { app: AppKey(app), spec: spec(), secret, random: [0; 12] };
+            let new = NewEndpoint {
+                app: AppKey(app),
+                spec: samples::endpoint(),
+                secret,
+                random: [0; 12],
+            };
             self.targets.push(self.writer.tx.create_endpoint(new, None).unwrap());
         }
         self.writer.tx.conn.execute_batch("COMMIT").unwrap();
@@ -121,9 +126,11 @@ impl Bench<'_> {
                 event_type: "invoice.paid".into(),
                 event_id: None,
                 channels: Vec::new(),
+                tags: Vec::new(),
                 payload: payload.clone(),
                 content_type: ContentType::Json,
-                retention_days: None,
+                retention_hours: None,
+                deliver_at: None,
             },
             random: [7; 12],
             targets: vec![target],
@@ -155,25 +162,6 @@ fn delivered(fresh: Fresh) -> Record {
         follow: Follow::Delivered,
         lane: None,
         disable: None,
-    }
-}
-
-pub(super) fn spec() -> EndpointSpec {
-    EndpointSpec {
-        target: Target::parse("url", "https://example.com/hooks/in", false).unwrap(),
-        description: String::new(),
-        uid: None,
-        version: 1,
-        disabled: None,
-        event_types: None,
-        channels: None,
-        throttle_rate: None,
-        metadata: "{}".into(),
-        headers: Vec::new(),
-        retry: RetryOverrides::default(),
-        breaker: BreakerOverrides::default(),
-        timeout: None,
-        ordering: Ordering::Unordered,
     }
 }
 

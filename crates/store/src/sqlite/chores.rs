@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use domain::delivery::{CancelReason, Trigger};
+use domain::delivery::CancelReason;
 use domain::limits::OPERATION_ROWS_MAX;
 
 use super::arrears::{ATTEMPTS, Arrears, MESSAGES};
@@ -53,7 +53,9 @@ impl Chores {
 
     /// Does one piece of what is due.
     pub(super) fn step(&mut self, tx: &mut Tx<'_>, now: Instant) -> Result<(), StoreError> {
-        let (messages, attempts) = (self.messages.is_due(now), self.attempts.is_due(now));
+        tx.lists_wanted &= self.messages.is_behind() || self.attempts.is_behind();
+        let due = |list: &Arrears| list.is_due(now) || (tx.lists_wanted && list.is_behind());
+        let (messages, attempts) = (due(&self.messages), due(&self.attempts));
         if tx.used.is_due(tx.now) {
             tx.batch.rows += tx.used.step(tx.conn, tx.now)?;
         } else if messages && !(attempts && self.attempts_next) {
@@ -94,7 +96,7 @@ fn sweep(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
     let rows = all(&mut tx.conn.prepare_cached(&sql)?.query([endpoint, limit])?, pending)?;
     for row in &rows {
         tx.remove_pending(row)?;
-        if row.trigger == Trigger::Scheduled {
+        if !row.trigger.is_extra() {
             let reason = CancelReason::EndpointDeleted.code();
             tx.close(row, Ending::cancelled(reason), row.sends)?;
         }

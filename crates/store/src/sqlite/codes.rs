@@ -12,6 +12,8 @@ use resilience::{Forced, RetryAfterMode, Term};
 
 use super::fault::unreadable;
 use crate::StoreError;
+use crate::history::Standing;
+use crate::tasks::{TaskKind, TaskStatus};
 
 /// An enum that is stored as a small number.
 pub(super) trait Code: Sized + Copy + PartialEq + 'static {
@@ -47,7 +49,8 @@ impl Code for Cut {
 }
 
 impl Code for Trigger {
-    const CODES: &'static [(Self, i64)] = &[(Self::Scheduled, 0), (Self::Manual, 1)];
+    const CODES: &'static [(Self, i64)] =
+        &[(Self::Scheduled, 0), (Self::Manual, 1), (Self::Replay, 2)];
 }
 
 impl Code for Term {
@@ -100,6 +103,31 @@ impl Code for Forced {
     const CODES: &'static [(Self, i64)] = &[(Self::Open, 1), (Self::Closed, 2)];
 }
 
+impl Code for Standing {
+    const CODES: &'static [(Self, i64)] = &[
+        (Self::Delivered, 1),
+        (Self::Untried, 2),
+        (Self::Dead, 3),
+        (Self::Retried, 4),
+        (Self::Cancelled, 5),
+    ];
+}
+
+impl Code for TaskKind {
+    const CODES: &'static [(Self, i64)] = &[
+        (Self::Recover, 1),
+        (Self::Missing, 2),
+        (Self::Again, 3),
+        (Self::DeadLetters, 4),
+        (Self::Purge, 5),
+    ];
+}
+
+impl Code for TaskStatus {
+    const CODES: &'static [(Self, i64)] =
+        &[(Self::Running, 1), (Self::Finished, 2), (Self::Failed, 3), (Self::Cancelled, 4)];
+}
+
 /// States of a closed delivery, as stored.
 pub(super) mod closed {
     /// Dead, and in the lists.
@@ -128,6 +156,8 @@ mod tests {
         check(&DeadReason::ALL);
         check(&CancelReason::ALL);
         check(&Strategy::ALL);
-        check(&[Trigger::Scheduled, Trigger::Manual]);
+        check(&Trigger::ALL);
+        check(&TaskKind::ALL);
+        check(&TaskStatus::ALL);
     }
 }

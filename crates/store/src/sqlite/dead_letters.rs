@@ -18,7 +18,7 @@ use super::scan::{PIECE_ROWS, Span, piece, walk};
 use super::tx::Tx;
 use crate::dead_letters::{DeadFilter, DeadLetters, Replayed};
 use crate::inbox::{Accepted, NewMessage};
-use crate::page::PageOf;
+use crate::page::{Direction, PageOf};
 use crate::{Reply, StoreError};
 
 /// The columns that [`dead_letter`] reads.
@@ -36,6 +36,18 @@ impl DeadLetters for SqliteStore {
         page: PageOf<u64>,
     ) -> Reply<'_, Vec<DeadLetter>> {
         self.readers.read(move |conn| list(conn, org, &filter, &page))
+    }
+
+    fn count(&self, org: PublicId, filter: DeadFilter) -> Reply<'_, u64> {
+        self.readers.read(move |conn| {
+            let all = PageOf { beyond: None, direction: Direction::Ascending, limit: usize::MAX };
+            let mut count = 0;
+            look(conn, org, (&filter, &all), |_, _| {
+                count += 1;
+                Ok(false)
+            })?;
+            Ok(count)
+        })
     }
 
     fn dead_letter(
@@ -85,7 +97,7 @@ impl DeadLetters for SqliteStore {
 }
 
 impl Tx<'_> {
-    fn replay(
+    pub(super) fn replay(
         &mut self,
         message: MessageKey,
         endpoint: EndpointKey,
@@ -105,7 +117,7 @@ impl Tx<'_> {
         let sql = "DELETE FROM closed WHERE message = ?1 AND endpoint = ?2";
         self.batch.rows += self.conn.prepare_cached(sql)?.execute([key, endpoint.0])?;
         let sends = counted.max(sends(self.conn, message, endpoint)?);
-        self.put_due(message, endpoint, (sends, Trigger::Scheduled))?;
+        self.put_due(message, endpoint, (sends, Trigger::Replay))?;
         Ok(Replayed::Pending)
     }
 
@@ -146,6 +158,20 @@ fn list(
     if page.limit == 0 {
         return Ok(found);
     }
+    look(conn, org, (filter, page), |conn, row| {
+        found.push(dead_letter(conn, row)?);
+        Ok(found.len() >= page.limit)
+    })?;
+    Ok(found)
+}
+
+/// Shows `take` each dead letter that is wanted, until it has enough.
+fn look(
+    conn: &Connection,
+    org: PublicId,
+    (filter, page): (&DeadFilter, &PageOf<u64>),
+    mut take: impl FnMut(&Connection, &Row<'_>) -> Result<bool, StoreError>,
+) -> Result<(), StoreError> {
     let index = match (filter.endpoint, filter.app) {
         (Some(_), _) => "dead_of_endpoint",
         (None, Some(_)) => "dead_of_app",
@@ -158,7 +184,8 @@ fn list(
         (None, None) => "?2 IS NULL AND ?3 IS NULL AND org = ?1",
     };
     let filtered = filter.reason.is_some() || !filter.event_types.is_empty();
-    let rows_max = if filtered || filter.before.is_some() { PIECE_ROWS } else { page.limit };
+    let rows_max =
+        if filtered || filter.before.is_some() { PIECE_ROWS } else { page.limit.min(PIECE_ROWS) };
     let order = order(page.direction);
     let sql = format!(
         "SELECT {DEAD} FROM closed INDEXED BY {index} {TABLES}
@@ -176,14 +203,8 @@ fn list(
             span.high,
             bound(rows_max),
         ])?;
-        piece(&mut rows, rows_max, |row| {
-            if is_wanted(row, filter)? {
-                found.push(dead_letter(conn, row)?);
-            }
-            Ok(found.len() >= page.limit)
-        })
-    })?;
-    Ok(found)
+        piece(&mut rows, rows_max, |row| Ok(is_wanted(row, filter)? && take(conn, row)?))
+    })
 }
 
 fn is_wanted(row: &Row<'_>, filter: &DeadFilter) -> Result<bool, StoreError> {

@@ -18,6 +18,21 @@ use super::rows::{PENDING, all, narrow, one, pending, value};
 use crate::StoreError;
 use crate::history::DeliveryRow;
 
+/// Attempts of one delivery: the largest number, and whether one succeeded.
+pub(super) const SENT_TO: &str = "SELECT max(n), max(status BETWEEN 200 AND 299) FROM attempt
+     WHERE message = ?1 AND endpoint = ?2";
+/// How one delivery was closed.
+pub(super) const CLOSED_TO: &str =
+    "SELECT state, reason FROM closed WHERE message = ?1 AND endpoint = ?2";
+/// Rows of one delivery that wait: moved, and fresh.
+pub(super) const WAIT_FOR: [&str; 2] = [
+    "SELECT endpoint, due_at, message, age_from, sends, budget_used, last_delay, manual
+     FROM pending INDEXED BY pending_moved WHERE moved = 1 AND message = ?1 AND endpoint = ?2",
+    "SELECT endpoint, due_at, message, age_from, sends, budget_used, last_delay, manual
+     FROM pending WHERE moved = 0 AND endpoint = ?2 AND message = ?1
+     AND due_at = (SELECT accepted_at FROM message WHERE key = ?1)",
+];
+
 /// The largest number of an attempt of this delivery, 0 for none.
 pub(super) fn sends(
     conn: &Connection,
@@ -39,10 +54,10 @@ pub(super) fn scheduled(
     endpoint: EndpointKey,
 ) -> Result<Option<Pending>, StoreError> {
     let moved = format!(
-        "SELECT {PENDING} FROM pending INDEXED BY pending_moved WHERE moved = 1 AND message = ?1 AND endpoint = ?2 AND manual = 0"
+        "SELECT {PENDING} FROM pending INDEXED BY pending_moved WHERE moved = 1 AND message = ?1 AND endpoint = ?2 AND manual <> 1"
     );
     let fresh = format!(
-        "SELECT {PENDING} FROM pending WHERE moved = 0 AND endpoint = ?2 AND message = ?1 AND manual = 0
+        "SELECT {PENDING} FROM pending WHERE moved = 0 AND endpoint = ?2 AND message = ?1 AND manual <> 1
          AND due_at = (SELECT accepted_at FROM message WHERE key = ?1)"
     );
     for sql in [moved, fresh] {
@@ -79,7 +94,7 @@ impl Known {
 
     fn wait(&mut self, row: &Pending) {
         let slot = match row.trigger {
-            Trigger::Scheduled => &mut self.scheduled,
+            Trigger::Scheduled | Trigger::Replay => &mut self.scheduled,
             Trigger::Manual => &mut self.manual,
         };
         *slot = Some(slot.map_or(row.due_at, |due_at| due_at.min(row.due_at)));
@@ -111,6 +126,30 @@ pub(super) fn deliveries(
     Ok(known.into_iter().filter_map(|(endpoint, known)| known.row(endpoint)).collect())
 }
 
+/// Where the delivery of a message to one endpoint stands; `None` when there is none. Reads several
+/// times: the caller holds a snapshot.
+pub(super) fn delivery(
+    conn: &Connection,
+    message: MessageKey,
+    endpoint: EndpointKey,
+) -> Result<Option<DeliveryRow>, StoreError> {
+    let ids = [message.0.cast_signed(), endpoint.0];
+    let mut known = Known::default();
+    let sent = one(&mut conn.prepare_cached(SENT_TO)?.query(ids)?, |row| {
+        Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<bool>>(1)?))
+    })?;
+    if let Some((Some(sends), delivered)) = sent {
+        (known.sends, known.delivered) = (narrow(sends)?, delivered.unwrap_or_default());
+    }
+    let mut statement = conn.prepare_cached(CLOSED_TO)?;
+    known.closed = one(&mut statement.query(ids)?, |row| ending(row.get(0)?, row.get(1)?))?;
+    for sql in WAIT_FOR {
+        let rows = all(&mut conn.prepare_cached(sql)?.query(ids)?, pending)?;
+        rows.iter().for_each(|row| known.wait(row));
+    }
+    Ok(known.row(endpoint.0))
+}
+
 /// Endpoints with attempts: the largest number, and whether one succeeded.
 fn attempts(conn: &Connection, message: i64) -> Result<Vec<(i64, u32, bool)>, StoreError> {
     let sql = "SELECT endpoint, max(n), max(status BETWEEN 200 AND 299) FROM attempt
@@ -121,24 +160,33 @@ fn attempts(conn: &Connection, message: i64) -> Result<Vec<(i64, u32, bool)>, St
     })
 }
 
-/// Rows that wait: moved ones by their index, fresh ones by a look at each endpoint of the
-/// application.
+/// Rows that wait.
 fn waiting(conn: &Connection, message: i64) -> Result<Vec<Pending>, StoreError> {
+    let mut found = moved(conn, message)?;
+    found.extend(fresh(conn, message)?);
+    Ok(found)
+}
+
+/// Rows of a message that were moved, by their index.
+pub(super) fn moved(conn: &Connection, message: i64) -> Result<Vec<Pending>, StoreError> {
     let sql = format!(
         "SELECT {PENDING} FROM pending INDEXED BY pending_moved WHERE moved = 1 AND message = ?1"
     );
-    let mut found = all(&mut conn.prepare_cached(&sql)?.query(params![message])?, pending)?;
+    all(&mut conn.prepare_cached(&sql)?.query(params![message])?, pending)
+}
+
+/// Rows of a message that never were, by a look at each endpoint of its application.
+pub(super) fn fresh(conn: &Connection, message: i64) -> Result<Vec<Pending>, StoreError> {
     let columns = PENDING.split(", ").map(|name| format!("pending.{name}")).collect::<Vec<_>>();
     let sql = format!(
         "SELECT {} FROM message
          CROSS JOIN endpoint INDEXED BY endpoint_list ON endpoint.app = message.app
          CROSS JOIN pending ON pending.endpoint = endpoint.key AND pending.due_at = message.accepted_at
-              AND pending.message = message.key AND pending.manual = 0 AND pending.moved = 0
+              AND pending.message = message.key AND pending.manual <> 1 AND pending.moved = 0
          WHERE message.key = ?1",
         columns.join(", ")
     );
-    found.extend(all(&mut conn.prepare_cached(&sql)?.query(params![message])?, pending)?);
-    Ok(found)
+    all(&mut conn.prepare_cached(&sql)?.query(params![message])?, pending)
 }
 
 /// How a delivery was closed.

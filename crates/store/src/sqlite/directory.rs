@@ -13,9 +13,11 @@ use domain::event_type::EventType;
 use domain::ids::{AppKey, EndpointKey, PublicId};
 use rusqlite::{ToSql, params};
 
-use super::applications::{APP, application, live_app, live_endpoint, with_endpoints};
+use super::applications::{
+    APP, application, live_app, live_endpoint, past_endpoints, with_endpoints,
+};
 use super::queue::bound;
-use super::rows::{all, id_at, one};
+use super::rows::{all, one};
 use super::{SqliteStore, event_types};
 use crate::Reply;
 use crate::directory::{Directory, EndpointChange, IdOrUid, NewEndpoint};
@@ -106,11 +108,9 @@ impl Directory for SqliteStore {
         self.readers.read(move |conn| live_endpoint(conn, endpoint, cipher.as_ref()))
     }
 
-    fn endpoint_id(&self, endpoint: EndpointKey) -> Reply<'_, Option<PublicId>> {
-        self.readers.read(move |conn| {
-            let mut statement = conn.prepare_cached("SELECT id FROM endpoint WHERE key = ?1")?;
-            one(&mut statement.query([endpoint.0])?, |row| id_at(row, 0))
-        })
+    fn past_endpoints(&self, keys: Vec<EndpointKey>) -> Reply<'_, Vec<Arc<Endpoint>>> {
+        let cipher = self.cipher.clone();
+        self.readers.read(move |conn| past_endpoints(conn, &keys, cipher.as_ref()))
     }
 
     fn create_event_type(&self, org: PublicId, event_type: EventType) -> Reply<'static, EventType> {

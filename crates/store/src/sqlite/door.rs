@@ -136,6 +136,12 @@ impl Door {
         }
     }
 
+    /// Jobs in the queue.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     /// Whether a post that came at `since` may not be written any more.
     pub(super) fn is_too_late(&self, since: Instant) -> bool {
         since.elapsed() > self.room.wait

@@ -1,35 +1,40 @@
 //! Reads of what happened, and the resend.
 //!
-//! Never: change anything but the row of a resend and a payload that is expunged.
+//! Never: change anything but the row of a resend, a payload that is expunged with what waits
+//! for it, and an answer that is.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use domain::delivery::{Pending, Trigger};
 use domain::ids::{AppKey, AttemptKey, EndpointKey, MessageKey, PublicId};
+use domain::limits::OPERATION_ROWS_MAX;
 use domain::message::Message;
+use resilience::Timestamp;
 use rusqlite::{Connection, Row, params};
 
 use super::SqliteStore;
-use super::arrears::{ATTEMPTS, MESSAGES, keys_of};
-use super::deliveries::{deliveries, scheduled, sends};
+use super::arrears::{ATTEMPTS, MESSAGES};
+use super::deliveries::{deliveries, fresh, scheduled, sends};
 use super::inbox::read_message;
-use super::queue::bound;
-use super::rows::{
-    ATTEMPT, ATTEMPT_OF, MESSAGE, MESSAGE_LEAN, all, attempt, message, one, order, value,
-};
-use super::scan::{PIECE_ROWS, Part, Span, each, walk, wanted};
+use super::keys::{Whose, message_keys};
+use super::rows::{ATTEMPT, ATTEMPT_OF, MESSAGE, MESSAGE_LEAN, attempt, message, one, value};
+use super::scan::{PIECE_ROWS, Span, each, walk, wanted};
+use super::sent;
 use super::tx::Tx;
 use crate::commits::Fresh;
 use crate::directory::IdOrUid;
 use crate::history::{
-    AttemptFilter, AttemptRow, DeliveryRow, History, MessageFilter, Resent, payloads_fill,
+    AttemptCounts, AttemptFilter, AttemptRow, DeliveryRow, EXPUNGED, History, MessageFilter,
+    Resent, Sent, SentFilter, payloads_fill,
 };
-use crate::page::{Direction, PageOf};
+use crate::page::PageOf;
 use crate::{Reply, StoreError};
 
+/// Deliveries that die in one piece when their payload goes: two rows for each.
+const PIECE_DELIVERIES: usize = OPERATION_ROWS_MAX / 2;
 /// What [`wanted`] looks at, behind the columns of an attempt.
-const OF_MESSAGE: &str = "message.accepted_at, message.event_type, message.channels";
+const OF_MESSAGE: &str = "message.accepted_at, message.event_type, message.labels";
 
 impl History for SqliteStore {
     fn message(&self, app: AppKey, which: IdOrUid) -> Reply<'_, Option<Arc<Message>>> {
@@ -66,6 +71,27 @@ impl History for SqliteStore {
         self.attempts(Whose::Endpoint(endpoint), filter, page)
     }
 
+    fn messages_to(
+        &self,
+        app: AppKey,
+        endpoint: EndpointKey,
+        filter: SentFilter,
+        page: PageOf<MessageKey>,
+    ) -> Reply<'_, Vec<Sent>> {
+        let PageOf { beyond, direction, limit } = page;
+        let page = PageOf { beyond: beyond.map(|key| key.0), direction, limit };
+        self.readers.read(move |conn| sent::messages_to(conn, (app, endpoint), &filter, &page))
+    }
+
+    fn count_attempts(
+        &self,
+        endpoint: EndpointKey,
+        from: Timestamp,
+        until: Option<Timestamp>,
+    ) -> Reply<'_, AttemptCounts> {
+        Box::pin(sent::count_attempts(&self.readers, endpoint, (from, until)))
+    }
+
     fn attempt(&self, message: MessageKey, id: PublicId) -> Reply<'_, Option<AttemptRow>> {
         self.readers.read(move |conn| {
             let sql = format!(
@@ -76,6 +102,10 @@ impl History for SqliteStore {
             let found = one(&mut statement.query(values)?, |row| with_url(conn, row))?;
             Ok(found.filter(|found| found.id == id))
         })
+    }
+
+    fn expunge_attempt(&self, message: MessageKey, id: PublicId) -> Reply<'static, ()> {
+        self.shared.door.change(move |tx| tx.expunge_attempt(message, id))
     }
 
     fn deliveries(&self, message: MessageKey) -> Reply<'_, Vec<DeliveryRow>> {
@@ -100,12 +130,20 @@ impl History for SqliteStore {
     }
 
     fn expunge(&self, message: MessageKey) -> Reply<'static, ()> {
-        self.shared.door.change(move |tx| {
-            let sql = "UPDATE message SET payload = NULL WHERE key = ?1";
-            let key = message.0.cast_signed();
-            let found = tx.conn.prepare_cached(sql)?.execute([key])?;
-            tx.batch.rows += found;
-            if found == 0 { Err(StoreError::Missing("message")) } else { Ok(()) }
+        let shared = Arc::clone(&self.shared);
+        let fresh = self.readers.read(move |conn| fresh(conn, message.0.cast_signed()));
+        Box::pin(async move {
+            let mut fresh = fresh.await?;
+            loop {
+                let part = fresh[..fresh.len().min(PIECE_DELIVERIES)].to_vec();
+                let done = part.len();
+                if shared.door.change(move |tx| tx.expunge(message, &part)).await? {
+                    fresh.drain(..done);
+                    if fresh.is_empty() {
+                        return Ok(());
+                    }
+                }
+            }
         })
     }
 }
@@ -160,21 +198,10 @@ fn messages(
         return Ok(found);
     }
     let columns = if payloads { MESSAGE } else { MESSAGE_LEAN };
-    let order = order(page.direction);
     let rows_max = if *filter == MessageFilter::default() { page.limit } else { PIECE_ROWS };
     let span = Span::of(page).after(filter.after).before(filter.before);
-    walk(conn, Some(&MESSAGES), span, page.direction, |conn, part, Span { low, high }| {
-        let keys = match part {
-            Part::Listed => keys_of(conn, &MESSAGES, (app.0, low, high), page.direction, rows_max)?,
-            Part::Tail => {
-                let sql = format!(
-                    "SELECT key FROM message WHERE app = ?1 AND key BETWEEN ?2 AND ?3
-                     ORDER BY key {order} LIMIT ?4"
-                );
-                let values = [app.0, low, high, bound(rows_max)];
-                all(&mut conn.prepare_cached(&sql)?.query(values)?, |row| Ok(row.get(0)?))?
-            }
-        };
+    walk(conn, Some(&MESSAGES), span, page.direction, |conn, part, span| {
+        let keys = message_keys(conn, app, (part, span), (page.direction, rows_max))?;
         let sql = format!("SELECT {columns} FROM message WHERE key = ?1");
         let mut statement = conn.prepare_cached(&sql)?;
         each(&keys, rows_max, |key| {
@@ -186,42 +213,6 @@ fn messages(
         })
     })?;
     Ok(found)
-}
-
-/// Whose attempts.
-#[derive(Clone, Copy)]
-enum Whose {
-    Message(MessageKey),
-    Endpoint(EndpointKey),
-}
-
-impl Whose {
-    /// The keys of their attempts.
-    fn keys(
-        self,
-        conn: &Connection,
-        part: Part,
-        Span { low, high }: Span,
-        (direction, limit): (Direction, usize),
-    ) -> Result<Vec<i64>, StoreError> {
-        let (owner, condition) = match (self, part) {
-            (Self::Endpoint(endpoint), Part::Listed) => {
-                let span = (endpoint.0, low, high);
-                return keys_of(conn, &ATTEMPTS, span, direction, limit);
-            }
-            (Self::Endpoint(endpoint), Part::Tail) => (endpoint.0, "NOT INDEXED WHERE endpoint"),
-            (Self::Message(message), _) => {
-                (message.0.cast_signed(), "INDEXED BY attempt_of WHERE message")
-            }
-        };
-        let sql = format!(
-            "SELECT key FROM attempt {condition} = ?1 AND key BETWEEN ?2 AND ?3
-             ORDER BY key {} LIMIT ?4",
-            order(direction)
-        );
-        let values = [owner, low, high, bound(limit)];
-        all(&mut conn.prepare_cached(&sql)?.query(values)?, |row| Ok(row.get(0)?))
-    }
 }
 
 fn attempts(
@@ -288,7 +279,32 @@ fn with_url(conn: &Connection, row: &Row<'_>) -> Result<AttemptRow, StoreError> 
 }
 
 impl Tx<'_> {
-    fn resend(&mut self, message: MessageKey, endpoint: EndpointKey) -> Result<Resent, StoreError> {
+    /// Deletes the payload, and a piece of what waits for it; whether nothing does any more.
+    fn expunge(&mut self, message: MessageKey, fresh: &[Pending]) -> Result<bool, StoreError> {
+        let sql = "UPDATE message SET payload = NULL WHERE key = ?1";
+        let found = self.conn.prepare_cached(sql)?.execute([message.0.cast_signed()])?;
+        self.batch.rows += found;
+        if found == 0 {
+            return Err(StoreError::Missing("message"));
+        }
+        self.withdraw(message, fresh, PIECE_DELIVERIES)
+    }
+
+    fn expunge_attempt(&mut self, message: MessageKey, id: PublicId) -> Result<(), StoreError> {
+        let sql = "UPDATE attempt SET body = ?4, cut = NULL
+                   WHERE key = ?1 AND message = ?2 AND random = ?3";
+        let (key, message) = (id.key().cast_signed(), message.0.cast_signed());
+        let values = params![key, message, &id.random()[..], EXPUNGED.as_bytes()];
+        let found = self.conn.prepare_cached(sql)?.execute(values)?;
+        self.batch.rows += found;
+        if found == 0 { Err(StoreError::Missing("attempt")) } else { Ok(()) }
+    }
+
+    pub(super) fn resend(
+        &mut self,
+        message: MessageKey,
+        endpoint: EndpointKey,
+    ) -> Result<Resent, StoreError> {
         let sql = "SELECT payload IS NULL FROM message JOIN endpoint ON endpoint.app = message.app
                    WHERE message.key = ?1 AND endpoint.key = ?2 AND endpoint.deleted_at IS NULL";
         let mut statement = self.conn.prepare_cached(sql)?;

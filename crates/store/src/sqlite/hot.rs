@@ -8,8 +8,8 @@ use rusqlite::{Connection, Statement};
 use crate::StoreError;
 
 const INSERT_MESSAGE: &str =
-    "INSERT INTO message (key, random, app, accepted_at, event_type, event_id, channels, content_type,
-         retention_days, edited_from, key_scope, key_body, payload)
+    "INSERT INTO message (key, random, app, accepted_at, event_type, event_id, labels, content_type,
+         retention_hours, edited_from, key_scope, key_body, payload)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ON CONFLICT DO NOTHING";
 const INSERT_PENDING: &str =
     "INSERT INTO pending (endpoint, due_at, message, manual, age_from, sends, budget_used, last_delay, moved)

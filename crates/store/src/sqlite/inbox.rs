@@ -6,15 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::delivery::{Pending, Trigger};
+use domain::delivery::Pending;
 use domain::idempotency::IngestKey;
 use domain::ids::{MessageKey, PublicId};
 use domain::limits::IDEMPOTENCY_WINDOW;
 use domain::message::{ContentType, Envelope, Message};
+use resilience::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::SqliteStore;
-use super::pack::texts;
+use super::codes::Code as _;
+use super::labels::labels;
 use super::rows::{MESSAGE, bytes_at, message, micros, one, time_at};
 use super::tx::Tx;
 use crate::commits::Fresh;
@@ -24,6 +26,10 @@ use crate::{Reply, StoreError};
 impl Inbox for SqliteStore {
     fn accept(&self, message: NewMessage) -> Reply<'static, Accepted> {
         self.shared.door.accept(message)
+    }
+
+    fn probe(&self) -> Reply<'static, ()> {
+        self.shared.door.change(|tx| tx.probe())
     }
 }
 
@@ -40,6 +46,9 @@ impl Tx<'_> {
             Some(version) if version != new.app_version => return Ok(Accepted::Stale),
             Some(_) => {}
         }
+        let Some(due_at) = new.spec.due_at(self.now) else {
+            return Ok(Accepted::DeliverAtOutside);
+        };
         let key = MessageKey(self.draw());
         if !self.insert_message(key, &new)? {
             return Ok(Accepted::EventIdTaken);
@@ -48,7 +57,7 @@ impl Tx<'_> {
             self.used.add(ingest.scope, key);
         }
         let id = PublicId::new(key.0, new.random);
-        self.fan_out(key, id, new)?;
+        self.fan_out((key, id), due_at, new)?;
         Ok(Accepted::New { key, id, accepted_at: self.now })
     }
 
@@ -72,7 +81,6 @@ impl Tx<'_> {
     /// `false` when the event id is taken.
     fn insert_message(&mut self, key: MessageKey, new: &NewMessage) -> Result<bool, StoreError> {
         let spec = &new.spec;
-        let channels = (!spec.channels.is_empty()).then(|| texts(&spec.channels));
         let content_type = match &spec.content_type {
             ContentType::Json => None,
             ContentType::Other(text) => Some(text.as_str()),
@@ -84,9 +92,9 @@ impl Tx<'_> {
             self.now.as_micros(),
             spec.event_type,
             spec.event_id,
-            channels,
+            labels(spec),
             content_type,
-            spec.retention_days,
+            spec.retention_hours,
             new.edited_from.as_ref().map(|id| &id.as_bytes()[..]),
             new.key.as_ref().map(|key| &key.scope[..]),
             new.key.as_ref().map(|key| &key.body[..]),
@@ -101,24 +109,27 @@ impl Tx<'_> {
 
     fn fan_out(
         &mut self,
-        message: MessageKey,
-        id: PublicId,
+        (message, id): (MessageKey, PublicId),
+        due_at: Timestamp,
         new: NewMessage,
     ) -> Result<(), StoreError> {
+        // What is found by its message's time of acceptance must be due then.
+        let moved = due_at != self.now;
+        let trigger = new.trigger();
         let (payload, content_type) = (new.spec.payload, new.spec.content_type);
         let envelope = Arc::new(Envelope { id, payload, content_type });
         for endpoint in new.targets {
             let pending = Pending {
                 endpoint: endpoint.key,
-                due_at: self.now,
+                due_at,
                 message,
-                age_from: self.now,
+                age_from: due_at,
                 sends: 0,
                 budget_used: 0,
                 last_delay: Duration::ZERO,
-                trigger: Trigger::Scheduled,
+                trigger,
             };
-            let pending = self.put_pending(pending, false)?;
+            let pending = self.put_pending(pending, moved)?;
             let envelope = Some(Arc::clone(&envelope));
             self.batch.fresh.push(Fresh { pending, endpoint: Some(endpoint), envelope });
         }
@@ -135,7 +146,7 @@ impl Tx<'_> {
             row.endpoint.0,
             row.due_at.as_micros(),
             row.message.0.cast_signed(),
-            row.trigger == Trigger::Manual,
+            row.trigger.code(),
             row.age_from.as_micros(),
             row.sends,
             row.budget_used,
@@ -157,7 +168,7 @@ impl Tx<'_> {
             row.endpoint.0,
             row.due_at.as_micros(),
             row.message.0.cast_signed(),
-            row.trigger == Trigger::Manual,
+            row.trigger.code(),
             row.budget_used,
             row.age_from.as_micros(),
         ])?;

@@ -65,7 +65,9 @@ impl Tx<'_> {
     fn record_one(&mut self, record: Record) -> Result<Recorded, StoreError> {
         let Record { pending, attempt, random, follow, lane, disable } = record;
         if !self.remove_pending(&pending)? {
-            if let Some(attempt) = attempt {
+            if let Some(attempt) = attempt
+                && self.is_there(pending.message)?
+            {
                 let kept = self.keep(&pending, &attempt, random, None)?;
                 if kept.is_new && is_success(&attempt) {
                     self.settle(pending.message, pending.endpoint)?;
@@ -91,14 +93,22 @@ impl Tx<'_> {
         Ok(Recorded::Applied)
     }
 
+    /// Whether the message has not been pruned.
+    fn is_there(&self, message: MessageKey) -> Result<bool, StoreError> {
+        let sql = "SELECT 1 FROM message WHERE key = ?1";
+        Ok(self.conn.prepare_cached(sql)?.exists([message.0.cast_signed()])?)
+    }
+
     /// What follows for a delivery whose row was just taken out.
     fn follow(&mut self, row: &Pending, follow: Follow, sends: u32) -> Result<(), StoreError> {
-        let is_manual = row.trigger == Trigger::Manual;
+        let is_manual = row.trigger.is_extra();
         match follow {
             Follow::Delivered if is_manual => self.settle(row.message, row.endpoint),
             Follow::Delivered => Ok(()),
             Follow::Retry { due_at, budget_used, delay, .. } => {
-                let next = Pending { due_at, budget_used, last_delay: delay, sends, ..*row };
+                let trigger = Trigger::Scheduled;
+                let next =
+                    Pending { due_at, budget_used, last_delay: delay, sends, trigger, ..*row };
                 self.put_pending(next, true).map(drop)
             }
             // A manual send ends nothing but itself.
@@ -163,7 +173,7 @@ impl Tx<'_> {
             number,
             attempt.started_at.as_micros(),
             micros(attempt.took),
-            attempt.trigger == Trigger::Manual,
+            attempt.trigger.code(),
             attempt.resent,
             attempt.status(),
             failure,
@@ -199,7 +209,7 @@ impl Tx<'_> {
             return Ok(());
         };
         let sql = "UPDATE pending SET sends = max(sends, ?4)
-                   WHERE endpoint = ?1 AND due_at = ?2 AND message = ?3 AND manual = 0";
+                   WHERE endpoint = ?1 AND due_at = ?2 AND message = ?3 AND manual <> 1";
         let mut update = self.conn.prepare_cached(sql)?;
         let message = row.message.0.cast_signed();
         self.batch.rows +=

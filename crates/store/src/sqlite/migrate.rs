@@ -19,7 +19,15 @@ use crate::StoreError;
 /// "Peyk" in four bytes; also stands in the first migration.
 const APPLICATION_ID: i64 = 0x5065_796B;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-const STEPS: &[M<'static>] = &[M::up(include_str!("../../migrations/sqlite/0001_start.sql"))];
+const STEPS: &[M<'static>] = &[
+    M::up(include_str!("../../migrations/sqlite/0001_start.sql")),
+    M::up(include_str!("../../migrations/sqlite/0002_retention.sql")),
+    M::up(include_str!("../../migrations/sqlite/0003_labels.sql")),
+    M::up(include_str!("../../migrations/sqlite/0004_tasks.sql")),
+    M::up(include_str!("../../migrations/sqlite/0005_revocations.sql")),
+];
+/// The header of a file and that of its first page.
+const HEAD_BYTES: usize = 108;
 /// How long the writer waits for a lock that someone else holds: a backup tool, a shell.
 const LOCK_WAIT: Duration = Duration::from_millis(250);
 
@@ -78,7 +86,7 @@ fn set_cache(conn: &Connection, kib: u32) -> Result<(), StoreError> {
 /// not there.
 fn is_empty(path: &Path) -> Result<bool, StoreError> {
     let refuse = |why: &str| StoreError::Unavailable(format!("{}: {why}", path.display()));
-    let mut start = [0_u8; 16];
+    let mut start = [0_u8; HEAD_BYTES];
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(fault) if fault.kind() == ErrorKind::NotFound => {
@@ -95,10 +103,48 @@ fn is_empty(path: &Path) -> Result<bool, StoreError> {
     if length == 0 {
         return Ok(true);
     }
-    if length == start.len() && &start == MAGIC {
-        return Ok(false);
+    if length == start.len() && start.starts_with(MAGIC) {
+        return check_head(path, &start).map(|()| false);
     }
     Err(foreign(path))
+}
+
+/// Looks at the header without opening the database, which may put files beside it: a log that is
+/// not in the file yet only adds to what stands here.
+fn check_head(path: &Path, head: &[u8; HEAD_BYTES]) -> Result<(), StoreError> {
+    let number = |at: usize| {
+        let bytes = head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        i64::from(bytes.map_or(0, u32::from_be_bytes))
+    };
+    // The first page holds the schema: a leaf with no cells while nothing was created.
+    let is_bare = head[100] == 0x0D && head[103..105] == [0, 0];
+    let (version, application) = (number(60), number(68));
+    known(path, Facts { application, version, is_bare })
+}
+
+/// What a file says of itself.
+struct Facts {
+    application: i64,
+    version: i64,
+    /// Whether nothing was created in it.
+    is_bare: bool,
+}
+
+/// Whether this build may write to the file.
+fn known(path: &Path, facts: Facts) -> Result<(), StoreError> {
+    if facts.application == 0 && facts.version == 0 && facts.is_bare {
+        return Ok(());
+    }
+    if facts.application != APPLICATION_ID {
+        return Err(foreign(path));
+    }
+    if usize::try_from(facts.version).map_or(true, |version| version > STEPS.len()) {
+        return Err(StoreError::Corrupt(format!(
+            "{} was written by a newer version of Peyk; it was left as it is",
+            path.display()
+        )));
+    }
+    Ok(())
 }
 
 fn create(path: &Path) -> std::io::Result<()> {
@@ -129,19 +175,7 @@ fn check(path: &Path) -> Result<(), StoreError> {
     let version = number("PRAGMA user_version").map_err(|fault| damaged(path, fault))?;
     let objects =
         number("SELECT count(*) FROM sqlite_schema").map_err(|fault| damaged(path, fault))?;
-    if application == 0 && version == 0 && objects == 0 {
-        return Ok(());
-    }
-    if application != APPLICATION_ID {
-        return Err(foreign(path));
-    }
-    if usize::try_from(version).map_or(true, |version| version > STEPS.len()) {
-        return Err(StoreError::Corrupt(format!(
-            "{} was written by a newer version of Peyk; it was left as it is",
-            path.display()
-        )));
-    }
-    Ok(())
+    known(path, Facts { application, version, is_bare: objects == 0 })
 }
 
 fn foreign(path: &Path) -> StoreError {
@@ -176,6 +210,26 @@ mod tests {
         assert!(conn.execute("DELETE FROM setting", []).is_err(), "a reader only reads");
     }
 
+    fn names(dir: &Path) -> Vec<std::ffi::OsString> {
+        let files = std::fs::read_dir(dir).unwrap();
+        let mut names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_start_that_broke_off_early_is_gone_on_with() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("peyk.db");
+        std::fs::write(&path, "").unwrap();
+        // The mode is in the file, the schema only in the log, and then the process dies.
+        drop(
+            Connection::open(&path).unwrap().query_row("PRAGMA journal_mode = wal", [], |_| Ok(())),
+        );
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 4_096);
+        drop(open_writer(&path, 1_024).unwrap());
+    }
+
     #[test]
     fn foreign_files_are_refused_and_left_alone() {
         let dir = tempfile::tempdir().unwrap();
@@ -188,12 +242,17 @@ mod tests {
         let newer = dir.path().join("newer.db");
         drop(open_writer(&newer, 1_024).unwrap());
         Connection::open(&newer).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
-        for path in [&text, &other, &torn, &newer] {
-            let before = std::fs::read(path).unwrap();
+        let other_log = dir.path().join("other-log.db");
+        Connection::open(&other_log)
+            .unwrap()
+            .execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a)")
+            .unwrap();
+        for path in [&text, &other, &other_log, &torn, &newer] {
+            let before = (std::fs::read(path).unwrap(), names(dir.path()));
             let fault = open_writer(path, 1_024).map(drop).unwrap_err();
             assert!(matches!(fault, StoreError::Corrupt(_)), "{fault}");
             assert!(fault.to_string().contains("left as it is"), "{fault}");
-            assert_eq!(std::fs::read(path).unwrap(), before);
+            assert_eq!((std::fs::read(path).unwrap(), names(dir.path())), before);
         }
         assert!(open_writer(dir.path(), 1_024).is_err(), "a folder");
         assert!(open_writer(&dir.path().join("no/where.db"), 1_024).is_err());

@@ -75,6 +75,10 @@ impl<'a> Unpacker<'a> {
         Self(bytes)
     }
 
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn number(&mut self) -> Result<u64, StoreError> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {

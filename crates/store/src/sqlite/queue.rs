@@ -63,12 +63,14 @@ impl Queue for SqliteStore {
 
     fn depth(&self) -> Reply<'_, (u64, Option<Timestamp>)> {
         let depth = u64::try_from(self.shared.depth.load(Ordering::Relaxed)).unwrap_or(0);
-        self.readers.read(move |conn| {
-            let earliest: Option<i64> =
-                value(&mut conn.prepare_cached(EARLIEST)?.query([])?)?.flatten();
-            Ok((depth, earliest.map(Timestamp::from_micros)))
-        })
+        self.readers.read(move |conn| Ok((depth, earliest(conn)?)))
     }
+}
+
+/// When the first of all pending rows is due.
+pub(super) fn earliest(conn: &Connection) -> Result<Option<Timestamp>, StoreError> {
+    let earliest: Option<i64> = value(&mut conn.prepare_cached(EARLIEST)?.query([])?)?.flatten();
+    Ok(earliest.map(Timestamp::from_micros))
 }
 
 /// A bound for SQL.

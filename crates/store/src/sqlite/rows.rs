@@ -17,7 +17,7 @@ use rusqlite::types::FromSql;
 
 use super::codes::Code;
 use super::fault::unreadable;
-use super::pack::read_texts;
+use super::labels::{Labels, labels_at};
 use crate::StoreError;
 use crate::history::AttemptRow;
 use crate::ledger::LaneState;
@@ -28,10 +28,10 @@ pub(super) const PENDING: &str =
     "endpoint, due_at, message, age_from, sends, budget_used, last_delay, manual";
 /// The columns that [`message`] reads, payload included.
 pub(super) const MESSAGE: &str = "message.key, message.random, app, accepted_at, event_type, event_id, \
-     channels, content_type, retention_days, edited_from, payload IS NULL, payload";
+     labels, content_type, retention_hours, edited_from, payload IS NULL, payload";
 /// The columns that [`message`] reads, without the payload.
 pub(super) const MESSAGE_LEAN: &str = "message.key, message.random, app, accepted_at, event_type, event_id, \
-     channels, content_type, retention_days, edited_from, payload IS NULL, NULL";
+     labels, content_type, retention_hours, edited_from, payload IS NULL, NULL";
 /// The columns that [`attempt`] reads from [`ATTEMPT_OF`], the URL aside.
 pub(super) const ATTEMPT: &str = "attempt.key, attempt.random, attempt.message, endpoint, n, started_at, took, manual, \
      resent, status, failure, retry_after, cut, next_due, next_term, text, body, message.random, endpoint.id";
@@ -162,6 +162,7 @@ pub(super) fn message_key(row: &Row<'_>, column: usize) -> Result<MessageKey, St
 /// Reads [`MESSAGE`] or [`MESSAGE_LEAN`].
 pub(super) fn message(row: &Row<'_>) -> Result<Message, StoreError> {
     let key = message_key(row, 0)?;
+    let Labels { channels, tags, deliver_at } = labels_at(row, 6)?;
     Ok(Message {
         key,
         id: PublicId::new(key.0, bytes_at(row, 1)?),
@@ -170,9 +171,11 @@ pub(super) fn message(row: &Row<'_>) -> Result<Message, StoreError> {
         spec: MessageSpec {
             event_type: row.get(4)?,
             event_id: row.get(5)?,
-            channels: maybe_blob(row, 6, read_texts)?.unwrap_or_default(),
+            channels,
+            tags,
             content_type: content_type(row, 7)?,
-            retention_days: maybe_narrow(row, 8)?,
+            retention_hours: maybe_narrow(row, 8)?,
+            deliver_at,
             payload: body_at(row, 11)?,
         },
         edited_from: maybe_blob(row, 9, |blob| {

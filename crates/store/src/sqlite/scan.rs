@@ -11,8 +11,8 @@ use rusqlite::{Connection, Row};
 use std::time::Duration;
 
 use super::arrears::{Kind, listed};
-use super::pack::read_texts;
-use super::rows::{maybe_blob, time_at};
+use super::labels::labels_at;
+use super::rows::time_at;
 use crate::StoreError;
 use crate::history::MessageFilter;
 use crate::page::{Direction, PageOf};
@@ -88,36 +88,43 @@ pub(super) fn walk(
     mut read: impl FnMut(&Connection, Part, Span) -> Result<Seen, StoreError>,
 ) -> Result<(), StoreError> {
     while !span.is_empty() {
-        let snapshot = conn.unchecked_transaction()?;
-        let filled = list.map_or(Ok(i64::MAX), |list| listed(&snapshot, list))?;
-        let mut parts = [
-            (Part::Listed, Span { high: span.high.min(filled), ..span }),
-            (Part::Tail, Span { low: span.low.max(filled.saturating_add(1)), ..span }),
-        ];
-        if direction == Direction::Descending {
-            parts.reverse();
-        }
-        let mut cut = None;
-        for (part, span) in parts {
-            if span.is_empty() || (list.is_none() && part == Part::Tail) {
-                continue;
-            }
-            match read(&snapshot, part, span)? {
-                Seen::Enough => return Ok(()),
-                Seen::All => {}
-                Seen::UpTo(key) => {
-                    cut = Some(key);
-                    break;
-                }
-            }
-        }
-        match (cut, direction) {
+        match (pass(conn, list, (span, direction), &mut read)?, direction) {
             (None, _) => return Ok(()),
             (Some(key), Direction::Ascending) => span.low = key.saturating_add(1),
             (Some(key), Direction::Descending) => span.high = key - 1,
         }
     }
     Ok(())
+}
+
+/// Reads one piece of `span` in one snapshot; up to which key, if it has not enough and there may
+/// be more.
+pub(super) fn pass(
+    conn: &Connection,
+    list: Option<&Kind>,
+    (span, direction): (Span, Direction),
+    mut read: impl FnMut(&Connection, Part, Span) -> Result<Seen, StoreError>,
+) -> Result<Option<i64>, StoreError> {
+    let snapshot = conn.unchecked_transaction()?;
+    let filled = list.map_or(Ok(i64::MAX), |list| listed(&snapshot, list))?;
+    let mut parts = [
+        (Part::Listed, Span { high: span.high.min(filled), ..span }),
+        (Part::Tail, Span { low: span.low.max(filled.saturating_add(1)), ..span }),
+    ];
+    if direction == Direction::Descending {
+        parts.reverse();
+    }
+    for (part, span) in parts {
+        if span.is_empty() || (list.is_none() && part == Part::Tail) {
+            continue;
+        }
+        match read(&snapshot, part, span)? {
+            Seen::Enough => return Ok(None),
+            Seen::All => {}
+            Seen::UpTo(key) => return Ok(Some(key)),
+        }
+    }
+    Ok(None)
 }
 
 /// Reads one piece: `take` looks at a row, whose first column is its key, and says whether the page
@@ -152,10 +159,10 @@ pub(super) fn each(
     Ok(cut.map_or(Seen::All, |last| Seen::UpTo(*last)))
 }
 
-/// Whether a message is wanted; its time, event type and channels stand in these columns.
+/// Whether a message is wanted; its time, event type and labels stand in these columns.
 pub(super) fn wanted(
     row: &Row<'_>,
-    [time, event_type, channels]: [usize; 3],
+    [time, event_type, labels]: [usize; 3],
     filter: &MessageFilter,
 ) -> Result<bool, StoreError> {
     if filter.before.is_some() || filter.after.is_some() {
@@ -172,7 +179,10 @@ pub(super) fn wanted(
             return Ok(false);
         }
     }
-    let Some(channel) = &filter.channel else { return Ok(true) };
-    let channels = maybe_blob(row, channels, read_texts)?.unwrap_or_default();
-    Ok(channels.contains(channel))
+    if filter.channel.is_none() && filter.tag.is_none() {
+        return Ok(true);
+    }
+    let labels = labels_at(row, labels)?;
+    Ok(filter.channel.as_ref().is_none_or(|channel| labels.channels.contains(channel))
+        && filter.tag.as_ref().is_none_or(|tag| labels.tags.contains(tag)))
 }

@@ -19,6 +19,8 @@ pub(super) struct Shared {
     pub(super) commits: OnceLock<Arc<dyn Commits>>,
     /// Pending rows.
     pub(super) depth: AtomicI64,
+    /// No row that was never moved is due before then, in microseconds.
+    pub(super) no_fresh_before: AtomicI64,
     /// Rows written since the start, for the checkpoints.
     pub(super) written: AtomicUsize,
 }
@@ -31,6 +33,7 @@ impl Shared {
             answers: Answers::new(),
             commits: OnceLock::new(),
             depth: AtomicI64::new(depth),
+            no_fresh_before: AtomicI64::new(i64::MIN),
             written: AtomicUsize::new(0),
         }
     }

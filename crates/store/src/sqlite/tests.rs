@@ -4,6 +4,8 @@
 
 mod faults;
 mod lists;
+mod prune;
+mod tasks;
 mod world;
 
 use std::sync::atomic::Ordering;

@@ -29,7 +29,11 @@ pub(super) struct Tx<'c> {
     pub(super) batch: Batch,
     /// Why the running batch is lost.
     pub(super) fault: Option<StoreError>,
+    /// Whether the last batch that was to write anything was lost.
+    pub(super) failed: bool,
     pub(super) used: UsedKeys,
+    /// Somebody waits for the lists to be filled as far as there are rows.
+    pub(super) lists_wanted: bool,
     maker: KeyMaker,
     /// Versions of live applications as the transaction sees them; `None` for those that are gone.
     apps: HashMap<AppKey, Option<i64>>,
@@ -43,7 +47,9 @@ impl<'c> Tx<'c> {
             now,
             batch: Batch::default(),
             fault: None,
+            failed: false,
             used: UsedKeys::load(conn)?,
+            lists_wanted: false,
             maker: KeyMaker::new(last_key(conn)?, 0),
             apps: HashMap::new(),
         })
@@ -81,7 +87,9 @@ impl<'c> Tx<'c> {
             self.cached("ROLLBACK TO change").and_then(|()| self.cached("RELEASE change"))
         };
         if let Err(fault) = ended {
-            self.fault = Some(fault);
+            // What has ended the whole transaction is the cause; that nothing is left to take back
+            // only follows from it.
+            self.fault = Some(made.as_ref().err().cloned().unwrap_or(fault));
         }
         made
     }
@@ -136,12 +144,16 @@ impl<'c> Tx<'c> {
     }
 }
 
-/// The largest key in use; ids of applications and endpoints are drawn from the same maker.
+/// The largest key in use; ids of applications and endpoints are drawn from the same maker. What
+/// was listed or used a key may be gone, and nothing new may fall below it.
 fn last_key(conn: &Connection) -> Result<u64, StoreError> {
     let sql = "SELECT max(coalesce((SELECT max(key) FROM message), 0),
                           coalesce((SELECT max(key) FROM attempt), 0),
                           coalesce((SELECT max(place) FROM closed), 0),
-                          coalesce((SELECT max(since) FROM endpoint_url), 0))";
+                          coalesce((SELECT max(key) FROM task), 0),
+                          coalesce((SELECT max(since) FROM endpoint_url), 0),
+                          coalesce((SELECT max(up_to) FROM listed), 0),
+                          coalesce((SELECT max(up_to) FROM key_run), 0))";
     let last: Option<i64> = value(&mut conn.prepare(sql)?.query([])?)?;
     Ok(last.unwrap_or(0).cast_unsigned())
 }

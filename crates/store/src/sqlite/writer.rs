@@ -71,7 +71,8 @@ impl<'c> Writer<'c> {
     pub(super) fn turn(&mut self, first: Option<Job>, jobs: &Receiver<Job>) -> bool {
         let begun = started();
         self.tx.now = self.shared.clock.now();
-        let chores = self.chores.are_due(begun) || self.tx.used.is_due(self.tx.now);
+        let chores =
+            self.chores.are_due(begun) || self.tx.lists_wanted || self.tx.used.is_due(self.tx.now);
         if first.is_none() && !chores {
             return true;
         }
@@ -148,11 +149,14 @@ impl<'c> Writer<'c> {
             {
                 tracing::warn!(code = ?fault.sqlite_error_code(), "the roll-back failed");
             }
+            tx.failed = true;
             tx.undo();
             chores.undo();
             return Batch::default();
         }
         let mut batch = tx.confirm();
+        // One that wrote nothing proves nothing.
+        tx.failed &= batch.rows == 0;
         chores.confirm(&mut batch);
         shared.depth.fetch_add(batch.depth, Ordering::Relaxed);
         shared.written.fetch_add(batch.rows, Ordering::Relaxed);
@@ -167,6 +171,9 @@ impl<'c> Writer<'c> {
             }
             if !batch.fresh.is_empty() {
                 commits.fresh(batch.fresh);
+            }
+            if !batch.withdrawn.is_empty() {
+                commits.withdrawn(batch.withdrawn);
             }
             if stats.operations > 0 || stats.rows > 0 {
                 commits.batch(stats);

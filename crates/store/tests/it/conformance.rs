@@ -22,6 +22,7 @@ macro_rules! suites {
         suites! {
             $backend, $open;
             inbox: of::inbox::CASES,
+            inbox_timed: of::inbox::TIMED,
             queue: of::queue::CASES,
             ledger: of::ledger::CASES,
             ledger_keeps: of::ledger::KEPT,
@@ -32,6 +33,12 @@ macro_rules! suites {
             replays: of::dead_letters::REPLAYS,
             history: of::history::CASES,
             attempts: of::history::ATTEMPTS,
+            sent: of::history::SENT,
+            prune: of::prune::CASES,
+            prune_withdrawn: of::prune::WITHDRAWN,
+            revocations: of::revocations::CASES,
+            tasks: of::tasks::CASES,
+            task_pieces: of::tasks::PIECES,
         }
     };
 }

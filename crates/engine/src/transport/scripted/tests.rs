@@ -1,41 +1,11 @@
 //! The script is followed on tokio's clock.
 
-use domain::endpoint::{Endpoint, EndpointSpec, Ordering};
-use domain::ids::{AppKey, PublicId};
-use domain::policy::{BreakerOverrides, RetryOverrides};
-use domain::target::Target;
-use resilience::Timestamp;
+use store::conformance::samples;
 
 use super::*;
 
 fn outbound(deadline: Duration) -> Outbound {
-    let spec = EndpointSpec {
-        target: Target::parse("url", "http://h.example/", false).unwrap(),
-        description: String::new(),
-        uid: None,
-        version: 1,
-        disabled: None,
-        event_types: None,
-        channels: None,
-        throttle_rate: None,
-        metadata: "{}".to_owned(),
-        headers: Vec::new(),
-        retry: RetryOverrides::default(),
-        breaker: BreakerOverrides::default(),
-        timeout: None,
-        ordering: Ordering::Unordered,
-    };
-    let endpoint = Endpoint {
-        key: EndpointKey(7),
-        id: PublicId::new(1, [0; 12]),
-        app: AppKey(1),
-        app_id: PublicId::new(1, [0; 12]),
-        spec,
-        secrets: Vec::new(),
-        version: 1,
-        created_at: Timestamp::EPOCH,
-        updated_at: Timestamp::EPOCH,
-    };
+    let endpoint = samples::stored_endpoint(samples::endpoint_to("http://h.example/"));
     Outbound {
         endpoint: Arc::new(endpoint),
         headers: HeaderMap::new(),

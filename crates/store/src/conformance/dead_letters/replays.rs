@@ -8,15 +8,16 @@ use domain::delivery::{CancelReason, DeliveryState, Pending, Trigger};
 use domain::ids::MessageKey;
 
 use super::super::world::World;
-use super::super::{Case, cases};
+use super::super::{Case, cases, samples};
 use super::{letter, list, messages, replay};
 use crate::dead_letters::{DeadFilter, Replayed};
 use crate::inbox::{Accepted, NewMessage};
-use crate::ledger::Follow;
+use crate::ledger::{Follow, Recorded};
 
 /// The suite.
 pub const CASES: &[Case] = cases![
     replay_restarts_budget_and_age_and_keeps_the_rest,
+    the_send_that_was_asked_for_is_told_from_its_retries,
     a_second_replay_changes_nothing,
     rp_02_only_the_dead_are_replayed,
     replay_needs_the_payload_and_the_endpoint,
@@ -41,7 +42,7 @@ async fn replay_restarts_budget_and_age_and_keeps_the_rest(world: World) {
         sends: 1,
         budget_used: 0,
         last_delay: Duration::ZERO,
-        trigger: Trigger::Scheduled,
+        trigger: Trigger::Replay,
         ..row
     };
     assert_eq!(world.rows(row.endpoint).await, [expected]);
@@ -57,6 +58,28 @@ async fn replay_restarts_budget_and_age_and_keeps_the_rest(world: World) {
     let numbers: Vec<_> =
         world.attempts(row.message).await.iter().map(|row| row.attempt.number).collect();
     assert_eq!(numbers, [1, 2]);
+}
+
+async fn the_send_that_was_asked_for_is_told_from_its_retries(world: World) {
+    let app = world.app(1).await;
+    let row = world.one(&app).await;
+    world.bury(row).await;
+    world.tick();
+    assert_eq!(replay(&world, &row).await, Replayed::Pending);
+    let replayed = world.row(row.message, row.endpoint).await.unwrap();
+    let attempt = samples::answered(&replayed, 503, world.now());
+    let follow = samples::retry(world.now(), 1);
+    let record = world.result(replayed, Some(attempt), follow);
+    assert_eq!(world.record(record).await, Recorded::Applied);
+    let again = world.row(row.message, row.endpoint).await.unwrap();
+    assert_eq!((again.trigger, again.sends, again.budget_used), (Trigger::Scheduled, 2, 1));
+    world.deliver(again).await;
+    let attempts = world.attempts(row.message).await;
+    let mut made: Vec<_> =
+        attempts.iter().map(|row| (row.attempt.number, row.attempt.trigger)).collect();
+    made.sort_unstable_by_key(|(number, _)| *number);
+    let expected = [(1, Trigger::Scheduled), (2, Trigger::Replay), (3, Trigger::Scheduled)];
+    assert_eq!(made, expected);
 }
 
 async fn a_second_replay_changes_nothing(world: World) {
@@ -146,8 +169,9 @@ async fn an_edited_replay_supersedes(world: World) {
     };
     let accepted = replay(edited.clone()).await;
     let Some(Accepted::New { key, .. }) = accepted else { panic!("{accepted:?}") };
-    let told: Vec<_> = world.told.take_fresh().iter().map(|fresh| fresh.pending.message).collect();
-    assert_eq!(told, [key]);
+    let told = world.told.take_fresh();
+    let told: Vec<_> = told.iter().map(|new| (new.pending.message, new.pending.trigger)).collect();
+    assert_eq!(told, [(key, Trigger::Replay)]);
     assert_eq!(world.read(app.app.key, key).await.edited_from, Some(original));
     let superseded = Some(DeliveryState::Cancelled(CancelReason::Superseded));
     assert_eq!(world.state(row.message, row.endpoint).await, superseded);

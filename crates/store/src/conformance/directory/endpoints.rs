@@ -201,14 +201,20 @@ async fn every_change_raises_the_version_and_is_told(world: World) {
 async fn a_deleted_endpoint_is_gone_and_can_be_named(mut world: World) {
     let app = world.app(2).await;
     let row = world.one(&app).await;
+    let sent = world.one(&app).await;
+    world.deliver(sent).await;
     let gone = &app.endpoints[0];
     world.stores.directory.delete_endpoint(gone.key).await.unwrap();
     world.reopen();
     let directory = &world.stores.directory;
     assert!(directory.endpoint(gone.key).await.unwrap().is_none());
-    assert_eq!(directory.endpoint_id(gone.key).await.unwrap(), Some(gone.id));
+    assert_eq!(world.attempts(sent.message).await[0].endpoint_id, gone.id, "history names it");
     let left = world.snapshot(app.app.key).await.endpoints;
     assert_eq!((left.len(), left[0].key), (1, app.endpoints[1].key));
+    let asked = vec![gone.key, EndpointKey(1 << 40), app.endpoints[1].key];
+    let past = directory.past_endpoints(asked).await.unwrap();
+    assert_eq!(past.iter().map(|to| to.id).collect::<Vec<_>>(), [gone.id, app.endpoints[1].id]);
+    samples::assert_same_spec(&past[0].spec, &gone.spec);
     assert_eq!(world.rows(row.endpoint).await, [row], "cancelled when it is next read");
 }
 
@@ -239,7 +245,6 @@ async fn what_is_missing_cannot_be_changed(world: World) {
         assert_eq!(directory.change_endpoint(key, change).await.err(), GONE);
         assert_eq!(directory.delete_endpoint(key).await.err(), GONE);
     }
-    assert_eq!(directory.endpoint_id(EndpointKey(1 << 40)).await.unwrap(), None);
     assert_eq!(world.snapshot(app.app.key).await.app.version, version);
     assert_eq!(world.told.take_changed(), []);
 }

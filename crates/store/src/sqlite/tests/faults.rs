@@ -52,6 +52,30 @@ async fn a_full_disk_answers_503_and_service_resumes() {
 }
 
 #[tokio::test]
+async fn a_probe_says_whether_a_message_could_be_committed() {
+    let world = World::open().await;
+    let row = world.post(None).await;
+    assert_eq!(world.store.probe().await, Ok(()));
+    pages_max(&world, 1).await;
+    let mut large = world.message(None);
+    large.spec.payload = vec![0; 600_000].into();
+    assert!(world.store.accept(large).await.is_err());
+    for _ in 0..3 {
+        assert_eq!(world.store.probe().await, Err(StoreError::Unavailable("disk full".into())));
+    }
+    pages_max(&world, 1 << 30).await;
+    assert_eq!(world.store.probe().await, Ok(()));
+    assert_eq!(world.store.probe().await, Ok(()), "the first is overwritten by a short one");
+    let left = world.store.shared.door.change(|tx| {
+        let sql = "SELECT length(value) FROM setting WHERE name = 'probe'";
+        Ok(tx.conn.query_row(sql, [], |row| row.get::<_, i64>(0))?)
+    });
+    assert_eq!(left.await, Ok(8));
+    let due = world.store.due(row.endpoint, Timestamp::MAX, 10).await.unwrap();
+    assert_eq!(due.rows, [row], "nothing else is touched");
+}
+
+#[tokio::test]
 async fn a_transaction_lost_half_way_is_nobodys() {
     let world = World::open().await;
     let held = world.hold();

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use domain::ids::MessageKey;
 
+use super::super::deliveries::{CLOSED_TO, SENT_TO, WAIT_FOR};
+use super::super::sent::STATUS;
 use super::world::{World, answered};
 use crate::history::{AttemptFilter, History as _, MessageFilter};
 use crate::ledger::{Follow, Ledger as _};
@@ -113,6 +115,21 @@ async fn a_window_cut_off_by_a_crash_is_written_again() {
         Ok(conn.query_row(sql, [], |row| row.get::<_, i64>(0))?)
     });
     assert_eq!(held.await, Ok(250), "each of them once");
+}
+
+/// Where one delivery stands, and how an attempt ended, are found by keys.
+#[tokio::test]
+async fn what_went_to_an_endpoint_is_found_by_keys() {
+    let world = World::open().await;
+    let [moved, fresh] = WAIT_FOR;
+    for sql in [SENT_TO, CLOSED_TO, moved, fresh, STATUS] {
+        let plan = world.plan(sql).await;
+        assert!(!plan.is_empty() && plan.iter().all(|step| is_quick(step)), "{sql}: {plan:?}");
+    }
+}
+
+fn is_quick(step: &str) -> bool {
+    step.starts_with("SEARCH") || step.starts_with("SCALAR SUBQUERY")
 }
 
 #[tokio::test]

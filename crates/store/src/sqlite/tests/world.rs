@@ -20,10 +20,10 @@ use resilience::{Clock, ManualClock, RetryAfter, Timestamp};
 use tempfile::TempDir;
 use webhook::Secret;
 
-use super::super::bench::spec;
 use super::super::{SqliteOptions, SqliteStore};
 use crate::cipher::Cipher;
 use crate::commits::{BatchStats, Commits, Fresh};
+use crate::conformance::samples;
 use crate::directory::{Directory as _, NewEndpoint};
 use crate::inbox::{Accepted, Inbox as _, NewMessage};
 use crate::ledger::{Follow, Record};
@@ -41,6 +41,7 @@ impl Commits for Told {
     fn fresh(&self, rows: Vec<Fresh>) {
         self.fresh.fetch_add(rows.len(), Ordering::SeqCst);
     }
+    fn withdrawn(&self, _: Vec<Pending>) {}
     fn directory_changed(&self, _: AppKey, _: Option<EndpointKey>) {}
     fn batch(&self, stats: BatchStats) {
         self.batches.fetch_add(1, Ordering::SeqCst);
@@ -84,7 +85,7 @@ impl World {
             secret: Secret::from_random_hmac([5; 24]),
             expires_at: None,
         };
-        let new = NewEndpoint { app: app.key, spec: spec(), secret, random: [2; 12] };
+        let new = NewEndpoint { app: app.key, spec: samples::endpoint(), secret, random: [2; 12] };
         let endpoint = store.create_endpoint(new).await.unwrap();
         let told = Arc::new(Told::default());
         store.attach(Arc::clone(&told) as Arc<dyn Commits>);
@@ -120,9 +121,11 @@ impl World {
                 event_type: "user.created".into(),
                 event_id: None,
                 channels: Vec::new(),
+                tags: Vec::new(),
                 payload: Bytes::from_static(b"{\"a\":\"\0\xFF\"}"),
                 content_type: ContentType::Json,
-                retention_days: None,
+                retention_hours: None,
+                deliver_at: None,
             },
             random: [3; 12],
             targets: vec![Arc::clone(&self.endpoint)],
@@ -166,6 +169,20 @@ impl World {
             tx.conn.execute_batch("ROLLBACK")?;
             Err(StoreError::Unavailable("disk full".into()))
         })
+    }
+
+    /// How a statement would find its rows.
+    pub(super) async fn plan(&self, sql: &'static str) -> Vec<String> {
+        let plan = self.store.readers.read(move |conn| {
+            let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            let mut rows = statement.raw_query();
+            let mut steps = Vec::new();
+            while let Some(row) = rows.next()? {
+                steps.push(row.get::<_, String>(3)?);
+            }
+            Ok(steps)
+        });
+        plan.await.unwrap()
     }
 
     /// Has the writer do all its chores.

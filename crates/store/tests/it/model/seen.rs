@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use domain::dead_letter::DeadReason;
-use domain::ids::AppKey;
+use domain::ids::{AppKey, EndpointKey};
 use resilience::Timestamp;
 use store::conformance::START;
 use store::conformance::world::{ORG, all};
 use store::dead_letters::DeadFilter;
 use store::directory::IdOrUid;
-use store::history::{AttemptFilter, MessageFilter};
+use store::history::{AttemptFilter, MessageFilter, Sent, SentFilter, Standing};
 use store::page::{Direction, PageOf};
 
 use crate::model::names::Side;
@@ -28,6 +28,7 @@ fn some_messages() -> Vec<MessageFilter> {
         none(),
         MessageFilter { event_types: vec!["type-1".to_owned()], ..none() },
         MessageFilter { channel: Some("one".to_owned()), ..none() },
+        MessageFilter { tag: Some("blue".to_owned()), ..none() },
         MessageFilter { after: middle, ..none() },
         MessageFilter { before: middle, ..none() },
     ]
@@ -55,12 +56,14 @@ impl Side {
             let endpoint = fresh.endpoint.as_ref().map(|endpoint| endpoint.version);
             format!("told {} {endpoint:?} {envelope:?}", self.pending(&fresh.pending))
         });
+        let withdrawn = self.world.told.take_withdrawn();
+        let withdrawn = withdrawn.iter().map(|row| format!("withdrawn {}", self.pending(row)));
         let changed = self.world.told.take_changed();
         let changed = changed.into_iter().map(|(app, endpoint)| {
             let endpoint = endpoint.map(|endpoint| self.endpoint(endpoint));
             format!("changed {} {endpoint:?}", self.app(app))
         });
-        fresh.chain(changed).collect()
+        fresh.chain(withdrawn).chain(changed).collect()
     }
 
     async fn directory(&self, lines: &mut Vec<String>) {
@@ -82,8 +85,6 @@ impl Side {
         for &key in &self.endpoints {
             let found = directory.endpoint(key).await.unwrap();
             lines.push(format!("{:?}", found.map(|found| self.whole_endpoint(&found))));
-            let id = directory.endpoint_id(key).await.unwrap();
-            lines.push(format!("{} is {:?}", self.endpoint(key), id.map(|id| id.random())));
         }
         for archived_too in [true, false] {
             let found = directory.event_types(ORG, archived_too, all()).await.unwrap();
@@ -156,6 +157,7 @@ impl Side {
             }
         }
         for &key in &self.endpoints {
+            self.sent(key, lines).await;
             for message in some_messages() {
                 let filter = AttemptFilter { message, ..AttemptFilter::default() };
                 let rows = history.attempts_to(key, filter.clone(), all()).await.unwrap();
@@ -164,6 +166,31 @@ impl Side {
             }
             let rows = history.attempts_to(key, failed.clone(), newest()).await.unwrap();
             lines.extend(rows.iter().map(|row| self.attempt(row)));
+        }
+    }
+
+    /// What went to an endpoint, and how often.
+    async fn sent(&self, key: EndpointKey, lines: &mut Vec<String>) {
+        let history = &self.world.stores.history;
+        let past = self.world.stores.directory.past_endpoints(vec![key]).await.unwrap().remove(0);
+        lines.push(format!("{} {:?} {:?}", self.endpoint(key), past.id.random(), past.spec));
+        let standings = [Standing::Dead, Standing::Retried].to_vec();
+        for filter in [
+            SentFilter::default(),
+            SentFilter { standings, payloads: true, ..SentFilter::default() },
+        ] {
+            let rows = history.messages_to(past.app, key, filter, all()).await.unwrap();
+            for Sent { message, delivery } in rows {
+                let (message, endpoint) =
+                    (self.whole_message(&message), self.endpoint(delivery.endpoint));
+                let (state, due_at, sends) = (delivery.state, delivery.due_at, delivery.sends);
+                lines.push(format!("{message} to {endpoint} {state:?} {due_at:?} {sends}"));
+            }
+        }
+        let middle = START.plus(Duration::from_secs(8));
+        for until in [None, Some(self.world.now())] {
+            let counts = history.count_attempts(key, middle, until).await.unwrap();
+            lines.push(format!("{counts:?}"));
         }
     }
 

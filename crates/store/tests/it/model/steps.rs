@@ -6,6 +6,8 @@
 mod directory;
 mod results;
 
+use std::time::Duration;
+
 use domain::idempotency::IngestKey;
 use resilience::{Chance as _, Seeded};
 use store::conformance::samples;
@@ -74,6 +76,12 @@ pub(crate) enum Step {
     Expunge {
         message: usize,
     },
+    /// To the end, some days ahead: what is kept how many seconds longer than those days.
+    Prune {
+        payload: u8,
+        dead_letters: u8,
+        messages: u8,
+    },
     KeepLane {
         endpoint: usize,
         full: bool,
@@ -94,6 +102,7 @@ pub(crate) struct Post {
     key: Option<(u8, u8)>,
     stale: bool,
     kind: u8,
+    named: bool,
 }
 
 /// A pending row, and what came of sending it.
@@ -137,7 +146,12 @@ impl Step {
             (_, 14..16) => Self::DeleteEndpoint { endpoint: a },
             (_, 16..19) => Self::EventType { name: draw(chance, 3), what: draw(chance, 4) },
             (4..8, _) | (_, 19..42) => Self::Accept { posts: posts(chance) },
-            (_, 42..72) => Self::Record { picks: picks(chance) },
+            (_, 42..69) => Self::Record { picks: picks(chance) },
+            (_, 69..72) => Self::Prune {
+                payload: draw(chance, 12),
+                dead_letters: draw(chance, 12),
+                messages: draw(chance, 20),
+            },
             (_, 72..76) => Self::Repeat { record: a },
             (_, 76..83) => Self::Replay { message: a, endpoint: b },
             (_, 83..85) => Self::ReplayEdited { message: a, endpoint: b },
@@ -159,6 +173,7 @@ fn posts(chance: &mut Seeded) -> Vec<Post> {
         key: maybe(chance, 6).map(|scope| (scope, draw(chance, 2))),
         stale: draw(chance, 12) == 0,
         kind: draw(chance, 4),
+        named: draw(chance, 4) == 0,
     };
     (0..=draw(chance, 4)).map(|_| post(chance)).collect()
 }
@@ -229,6 +244,10 @@ impl Side {
         let mut spec = samples::message();
         spec.event_type = format!("type-{}", post.kind % 2);
         spec.channels = (post.kind < 2).then(|| "one".to_owned()).into_iter().collect();
+        spec.retention_hours = post.named.then_some(5 * 24);
+        spec.tags = (post.kind % 2 == 1).then(|| "blue".to_owned()).into_iter().collect();
+        let later = Some(self.world.now().plus(Duration::from_secs(60)));
+        spec.deliver_at = later.filter(|_| post.kind == 3);
         spec.event_id = post.event_id.map(|id| format!("event-{id}"));
         let hit = |at: usize| post.targets >> (at % 8) & 1 == 1;
         let targets = endpoints.into_iter().enumerate().filter(|(at, _)| hit(*at));

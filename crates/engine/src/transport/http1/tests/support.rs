@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::attempt::{Answer, Failure, FailureKind, Outcome};
-use domain::endpoint::{Endpoint, EndpointSpec, Ordering as SendOrder};
-use domain::ids::{AppKey, EndpointKey, PublicId};
-use domain::policy::{BreakerOverrides, RetryOverrides};
-use domain::target::{Guard, Target};
+use domain::endpoint::Endpoint;
+use domain::target::Guard;
 use http::HeaderMap;
 use resilience::{ManualClock, Timestamp};
+use store::conformance::samples;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -201,33 +200,7 @@ pub(super) fn transport() -> HttpTransport {
 }
 
 pub(super) fn endpoint(url: &str) -> Arc<Endpoint> {
-    let spec = EndpointSpec {
-        target: Target::parse("url", url, false).unwrap(),
-        description: String::new(),
-        uid: None,
-        version: 1,
-        disabled: None,
-        event_types: None,
-        channels: None,
-        throttle_rate: None,
-        metadata: "{}".to_owned(),
-        headers: Vec::new(),
-        retry: RetryOverrides::default(),
-        breaker: BreakerOverrides::default(),
-        timeout: None,
-        ordering: SendOrder::Unordered,
-    };
-    Arc::new(Endpoint {
-        key: EndpointKey(1),
-        id: PublicId::new(1, [0; 12]),
-        app: AppKey(1),
-        app_id: PublicId::new(1, [0; 12]),
-        spec,
-        secrets: Vec::new(),
-        version: 1,
-        created_at: NOW,
-        updated_at: NOW,
-    })
+    Arc::new(samples::stored_endpoint(samples::endpoint_to(url)))
 }
 
 pub(super) fn outbound(url: &str) -> Outbound {

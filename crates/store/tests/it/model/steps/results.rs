@@ -11,9 +11,13 @@ use domain::endpoint::Disabled;
 use domain::ids::{EndpointKey, MessageKey};
 use store::conformance::samples;
 use store::ledger::{Follow, Record, Suspect};
+use store::prune::{Cursor, Pruned, Retention, days};
 
 use super::{Pick, Post, Step, pick, random};
 use crate::model::names::Side;
+
+/// As old as payloads are whose messages name their period here.
+const DAYS: Duration = days(5);
 
 impl Side {
     /// Does a step that is about one delivery or one lane.
@@ -47,6 +51,15 @@ impl Side {
                 let Some(message) = pick(&self.messages, message) else { return String::new() };
                 format!("{:?}", self.world.stores.history.expunge(message).await)
             }
+            Step::Prune { payload, dead_letters, messages } => {
+                let longer = |secs: u8| DAYS + Duration::from_secs(u64::from(secs));
+                let keep = Retention {
+                    payload: longer(payload),
+                    dead_letters: longer(dead_letters),
+                    messages: longer(messages),
+                };
+                self.prune(keep).await
+            }
             Step::Replay { message, endpoint }
             | Step::ReplayEdited { message, endpoint }
             | Step::Discard { message, endpoint }
@@ -78,6 +91,24 @@ impl Side {
         pick(&letters, message).or(any)
     }
 
+    /// Prunes to the end; what went is seen, pieces may differ.
+    async fn prune(&self, keep: Retention) -> String {
+        let now = self.world.now().plus(DAYS);
+        let (mut from, mut counts) = (Cursor::default(), [0; 4]);
+        loop {
+            let Pruned { counts: gone, reached, more } =
+                self.world.stores.prune.prune(now, keep, from).await.unwrap();
+            counts[0] += gone.payloads;
+            counts[1] += gone.dead_letters;
+            counts[2] += gone.messages;
+            counts[3] += gone.attempts;
+            from = reached;
+            if !more {
+                return format!("{counts:?}");
+            }
+        }
+    }
+
     async fn move_delivery(
         &mut self,
         step: &Step,
@@ -94,7 +125,15 @@ impl Side {
             _ => {
                 let at = usize::try_from(number).unwrap();
                 let stale = number.is_multiple_of(3);
-                let post = Post { app: at, targets: 1, event_id: None, key: None, stale, kind: 3 };
+                let post = Post {
+                    app: at,
+                    targets: 1,
+                    event_id: None,
+                    key: None,
+                    stale,
+                    kind: 3,
+                    named: false,
+                };
                 let Some(edited) = self.new_message(&post, random(number, 0)).await else {
                     return String::new();
                 };

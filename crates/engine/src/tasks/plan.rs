@@ -1,0 +1,270 @@
+//! What the next piece of a task holds: read from where the last one ended, in order.
+//!
+//! A task is about what there was when it began: places and messages that are younger than the
+//! task are not looked at, and so it ends.
+//! Never: change anything, or decide for good; the store looks again.
+
+use std::sync::Arc;
+
+use domain::application::AppSnapshot;
+use domain::delivery::DeliveryState;
+use domain::endpoint::Endpoint;
+use domain::fanout;
+use domain::ids::{AttemptKey, EndpointKey, MessageKey};
+use domain::limits::PAGE_ROWS_MAX;
+use store::dead_letters::DeadFilter;
+use store::history::{AttemptFilter, AttemptRow, MessageFilter, SentFilter};
+use store::page::{Direction, PageOf};
+use store::tasks::{Act, During, END, Letters, Piece, Task, WHOLE_APP, Work};
+use store::{StoreError, Stores};
+
+type Place = (u64, MessageKey, Act);
+
+/// Rows looked at for one piece.
+const LOOK_MAX: usize = PAGE_ROWS_MAX;
+
+/// What is to be sent to an endpoint next, at most `most`.
+pub(super) async fn replays(
+    stores: &Stores,
+    task: &Task,
+    (app, endpoint): (&AppSnapshot, &Arc<Endpoint>),
+    (from, most): (u64, usize),
+) -> Result<Piece, StoreError> {
+    let search = Search { stores, task, endpoint, from, most };
+    match &task.spec.work {
+        Work::Recover(during) => search.recover(app, *during).await,
+        Work::DeadLetters(letters) if letters.ids.is_empty() => search.letters(app, letters).await,
+        Work::DeadLetters(letters) => Ok(search.named(&letters.ids)),
+        Work::Missing(during) => search.missing(*during).await,
+        Work::Again(filter, class) => search.again(filter, *class).await,
+        Work::Purge => Ok(search.gathered().piece(endpoint.key, false)),
+    }
+}
+
+/// The next payloads to delete.
+pub(super) async fn purges(stores: &Stores, task: &Task, from: u64) -> Result<Piece, StoreError> {
+    let filter = MessageFilter::default();
+    let page = page(from, MessageKey);
+    let found = stores.history.messages(task.spec.app, filter, page, false).await?;
+    let mut gathered = Gathered::new(task, from, LOOK_MAX);
+    let full = found.len() >= LOOK_MAX;
+    for message in found {
+        if !gathered.takes(message.key.0) {
+            break;
+        }
+        if !message.payload_gone {
+            gathered.acts.push((message.key.0, message.key, Act::Purge));
+        }
+    }
+    Ok(gathered.piece(WHOLE_APP, full))
+}
+
+/// Rows after a place.
+fn page<P>(from: u64, key: impl FnOnce(u64) -> P) -> PageOf<P> {
+    let beyond = (from > 0).then(|| key(from));
+    PageOf { beyond, direction: Direction::Ascending, limit: LOOK_MAX }
+}
+
+/// What was found, and how far it was looked.
+struct Gathered {
+    before: u64,
+    from: u64,
+    most: usize,
+    acts: Vec<Place>,
+    reached: u64,
+    is_closed: bool,
+}
+
+impl Gathered {
+    fn new(task: &Task, from: u64, most: usize) -> Self {
+        let before = task.id.key();
+        Self { before, from, most, acts: Vec::new(), reached: from, is_closed: false }
+    }
+
+    /// Whether what stands at this place is to be looked at; if not, nothing behind it is.
+    fn takes(&mut self, place: u64) -> bool {
+        let is_younger = place >= self.before;
+        self.is_closed = is_younger || self.acts.len() >= self.most;
+        self.reached = match (is_younger, self.is_closed) {
+            (true, _) => END,
+            (false, true) => self.reached,
+            (false, false) => place,
+        };
+        !self.is_closed
+    }
+
+    /// The piece; unless the page was `full` or not looked at to its end, nothing is left.
+    fn piece(self, endpoint: EndpointKey, full: bool) -> Piece {
+        let reached = if self.is_closed || full { self.reached } else { END };
+        Piece { endpoint, from: self.from, acts: self.acts, reached }
+    }
+}
+
+struct Search<'a> {
+    stores: &'a Stores,
+    task: &'a Task,
+    endpoint: &'a Arc<Endpoint>,
+    from: u64,
+    most: usize,
+}
+
+impl Search<'_> {
+    fn gathered(&self) -> Gathered {
+        Gathered::new(self.task, self.from, self.most)
+    }
+
+    async fn recover(&self, app: &AppSnapshot, during: During) -> Result<Piece, StoreError> {
+        // What died before the span had no send in it.
+        let filter = DeadFilter { after: during.since, ..DeadFilter::default() };
+        self.dead(app, filter, Some(during)).await
+    }
+
+    async fn letters(&self, app: &AppSnapshot, letters: &Letters) -> Result<Piece, StoreError> {
+        let filter = DeadFilter {
+            reason: letters.reason,
+            event_types: letters.event_types.clone(),
+            before: letters.during.until,
+            after: letters.during.since,
+            ..DeadFilter::default()
+        };
+        self.dead(app, filter, None).await
+    }
+
+    /// Dead letters in order of their place, and only those with a send in the span, if there is
+    /// one.
+    async fn dead(
+        &self,
+        app: &AppSnapshot,
+        filter: DeadFilter,
+        sent: Option<During>,
+    ) -> Result<Piece, StoreError> {
+        let (app_key, endpoint) = (Some(app.app.key), Some(self.endpoint.key));
+        let filter = DeadFilter { app: app_key, endpoint, ..filter };
+        let page = page(self.from, |place| place);
+        let found = self.stores.dead_letters.list(app.app.org, filter, page).await?;
+        let full = found.len() >= LOOK_MAX;
+        let mut gathered = self.gathered();
+        for letter in found {
+            if !gathered.takes(letter.place) {
+                break;
+            }
+            let wanted = match sent {
+                None => true,
+                Some(during) => self.failed_in(letter.message, during).await?,
+            };
+            if wanted {
+                gathered.acts.push((letter.place, letter.message, Act::Replay));
+            }
+        }
+        Ok(gathered.piece(self.endpoint.key, full))
+    }
+
+    /// Whether a send of the message to the endpoint was begun in the span. None of a dead letter
+    /// was answered 2xx.
+    async fn failed_in(&self, message: MessageKey, during: During) -> Result<bool, StoreError> {
+        let mut beyond = None;
+        loop {
+            let rows = self.attempts(message, beyond, Direction::Ascending, LOOK_MAX).await?;
+            if rows.iter().any(|row| during.holds(row.attempt.started_at)) {
+                return Ok(true);
+            }
+            match rows.last() {
+                Some(last) if rows.len() >= LOOK_MAX => beyond = Some(last.key),
+                _ => return Ok(false),
+            }
+        }
+    }
+
+    async fn attempts(
+        &self,
+        message: MessageKey,
+        beyond: Option<AttemptKey>,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Vec<AttemptRow>, StoreError> {
+        let filter =
+            AttemptFilter { endpoint: Some(self.endpoint.key), ..AttemptFilter::default() };
+        let page = PageOf { beyond, direction, limit };
+        self.stores.history.attempts_of(message, filter, page).await
+    }
+
+    /// Dead letters that were asked for one by one; their places are their messages.
+    fn named(&self, ids: &[(EndpointKey, MessageKey)]) -> Piece {
+        let own = ids
+            .iter()
+            .filter(|(endpoint, message)| *endpoint == self.endpoint.key && message.0 > self.from);
+        let mut rest: Vec<MessageKey> = own.map(|(_, message)| *message).collect();
+        rest.sort_unstable();
+        let mut gathered = self.gathered();
+        for message in rest {
+            if !gathered.takes(message.0) {
+                break;
+            }
+            gathered.acts.push((message.0, message, Act::Replay));
+        }
+        gathered.piece(self.endpoint.key, false)
+    }
+
+    async fn missing(&self, during: During) -> Result<Piece, StoreError> {
+        let filter =
+            MessageFilter { before: during.until, after: during.since, ..MessageFilter::default() };
+        let page = page(self.from, MessageKey);
+        let found = self.stores.history.messages(self.task.spec.app, filter, page, false).await?;
+        let full = found.len() >= LOOK_MAX;
+        let mut gathered = self.gathered();
+        for message in found {
+            if !gathered.takes(message.key.0) {
+                break;
+            }
+            let spec = &message.spec;
+            if fanout::wants(self.endpoint, &spec.event_type, &spec.channels)
+                && self.never_sent(message.key).await?
+            {
+                gathered.acts.push((message.key.0, message.key, Act::Send));
+            }
+        }
+        Ok(gathered.piece(self.endpoint.key, full))
+    }
+
+    async fn never_sent(&self, message: MessageKey) -> Result<bool, StoreError> {
+        let known = self.stores.history.deliveries(message).await?;
+        Ok(known.iter().all(|row| row.endpoint != self.endpoint.key))
+    }
+
+    async fn again(&self, filter: &SentFilter, class: Option<u16>) -> Result<Piece, StoreError> {
+        let page = page(self.from, MessageKey);
+        let (app, endpoint) = (self.task.spec.app, self.endpoint.key);
+        let found = self.stores.history.messages_to(app, endpoint, filter.clone(), page).await?;
+        let full = found.len() >= LOOK_MAX;
+        let mut gathered = self.gathered();
+        for sent in found {
+            let message = sent.message.key;
+            if !gathered.takes(message.0) {
+                break;
+            }
+            let act = match sent.delivery.state {
+                DeliveryState::Dead(_) => Some(Act::Replay),
+                DeliveryState::Delivered => Some(Act::Resend),
+                // What waits is sent anyway, and what was cancelled never is.
+                DeliveryState::Pending | DeliveryState::Cancelled(_) => None,
+            };
+            if let Some(act) = act
+                && self.is_of_class(message, class).await?
+            {
+                gathered.acts.push((message.0, message, act));
+            }
+        }
+        Ok(gathered.piece(self.endpoint.key, full))
+    }
+
+    /// Whether the last send was answered with this class of status, 0 for no answer.
+    async fn is_of_class(
+        &self,
+        message: MessageKey,
+        class: Option<u16>,
+    ) -> Result<bool, StoreError> {
+        let Some(class) = class else { return Ok(true) };
+        let last = self.attempts(message, None, Direction::Descending, 1).await?;
+        Ok(last.iter().any(|row| row.attempt.status() / 100 * 100 == class))
+    }
+}

@@ -1,0 +1,255 @@
+//! Background tasks, in SQLite: one row each; a piece and its row move in one change.
+//!
+//! Never: a list of what a task has done; what it made is seen in pending rows and payloads.
+
+mod pack;
+mod perform;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use domain::delivery::Pending;
+use domain::ids::{AppKey, EndpointKey, MessageKey, PublicId, key_floor};
+use domain::limits::TASK_DAYS;
+use rusqlite::{Connection, Row, params};
+
+use super::SqliteStore;
+use super::codes::Code as _;
+use super::deliveries::fresh;
+use super::queue::bound;
+use super::rows::{all, bytes_at, code_at, id_at, maybe_blob, narrow_at, one, time_at};
+use super::scan::{PIECE_ROWS, Span, piece, walk};
+use super::tx::Tx;
+use crate::page::{Direction, PageOf};
+use crate::prune::days;
+use crate::tasks::{
+    Act, Moved, Piece, Started, Tally, Task, TaskFilter, TaskSpec, TaskStatus, Tasks,
+};
+use crate::{Reply, StoreError};
+
+/// The columns that [`task`] reads.
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT key, random, org, app, endpoint, status, spec, cursor, done, failed, error, \
+             updated_at FROM task ",
+            $rest
+        )
+    };
+}
+
+pub(super) const ONE: &str = select!("WHERE key = ?1");
+/// Tasks of one application that run.
+pub(super) const OF_APP: &str = select!("INDEXED BY task_running WHERE app = ?1 AND status = 1");
+pub(super) const RUNNING: &str =
+    select!("INDEXED BY task_running WHERE status = 1 ORDER BY app, key LIMIT ?1");
+pub(super) const OF_ORG: [&str; 2] = [
+    select!(
+        "INDEXED BY task_of_org WHERE org = ?1 AND key BETWEEN ?2 AND ?3 ORDER BY key ASC LIMIT ?4"
+    ),
+    select!(
+        "INDEXED BY task_of_org WHERE org = ?1 AND key BETWEEN ?2 AND ?3 ORDER BY key DESC LIMIT ?4"
+    ),
+];
+pub(super) const FORGET: &str = "DELETE FROM task WHERE key IN
+     (SELECT key FROM task WHERE key < ?1 AND status <> 1 ORDER BY key LIMIT 10)";
+pub(super) const WAITS: &str = "SELECT 1 FROM pending INDEXED BY pending_moved
+     WHERE moved = 1 AND message = ?1 AND endpoint = ?2";
+
+impl Tasks for SqliteStore {
+    fn start(&self, spec: TaskSpec, random: [u8; 12]) -> Reply<'static, Started> {
+        self.shared.door.change(move |tx| tx.start_task(spec, random))
+    }
+
+    fn advance(&self, task: PublicId, piece: Piece) -> Reply<'static, Moved> {
+        let shared = Arc::clone(&self.shared);
+        let purged: Vec<MessageKey> = (piece.acts.iter())
+            .filter(|(.., act)| *act == Act::Purge)
+            .map(|(_, message, _)| *message)
+            .collect();
+        let found =
+            (!purged.is_empty()).then(|| self.readers.read(move |conn| all_fresh(conn, &purged)));
+        Box::pin(async move {
+            let fresh = match found {
+                Some(found) => found.await?,
+                None => HashMap::new(),
+            };
+            shared.door.change(move |tx| tx.advance_task(task, &piece, &fresh)).await
+        })
+    }
+
+    fn end(
+        &self,
+        task: PublicId,
+        status: TaskStatus,
+        error: Option<String>,
+    ) -> Reply<'static, Option<Box<Task>>> {
+        self.shared.door.change(move |tx| {
+            let Some(mut found) = running(tx.conn, task)? else { return Ok(None) };
+            (found.status, found.error, found.updated_at) = (status, error, tx.now);
+            tx.put_task(&found)?;
+            Ok(Some(Box::new(found)))
+        })
+    }
+
+    fn task(&self, org: PublicId, id: PublicId) -> Reply<'_, Option<Box<Task>>> {
+        self.readers.read(move |conn| {
+            let found = read(conn, id)?.filter(|task| task.spec.org == org);
+            Ok(found.map(Box::new))
+        })
+    }
+
+    fn tasks(&self, org: PublicId, filter: TaskFilter, page: PageOf<u64>) -> Reply<'_, Vec<Task>> {
+        self.readers.read(move |conn| list(conn, org, &filter, &page))
+    }
+
+    fn running(&self, limit: usize) -> Reply<'_, Vec<Task>> {
+        self.readers.read(move |conn| {
+            let mut statement = conn.prepare_cached(RUNNING)?;
+            let mut found = all(&mut statement.query([bound(limit)])?, task)?;
+            found.sort_by_key(|task| task.id.key());
+            Ok(found)
+        })
+    }
+
+    fn waiting_of(
+        &self,
+        endpoint: EndpointKey,
+        messages: Vec<MessageKey>,
+    ) -> Reply<'_, Vec<MessageKey>> {
+        self.readers.read(move |conn| {
+            let mut statement = conn.prepare_cached(WAITS)?;
+            let mut waiting = Vec::new();
+            for message in messages {
+                if statement.exists([message.0.cast_signed(), endpoint.0])? {
+                    waiting.push(message);
+                }
+            }
+            Ok(waiting)
+        })
+    }
+}
+
+fn list(
+    conn: &Connection,
+    org: PublicId,
+    filter: &TaskFilter,
+    page: &PageOf<u64>,
+) -> Result<Vec<Task>, StoreError> {
+    let mut found = Vec::new();
+    if page.limit == 0 {
+        return Ok(found);
+    }
+    let [up, down] = OF_ORG;
+    let sql = match page.direction {
+        Direction::Ascending => up,
+        Direction::Descending => down,
+    };
+    walk(conn, None, Span::of(page), page.direction, |conn, _, span| {
+        let mut statement = conn.prepare_cached(sql)?;
+        let values = params![org.as_bytes(), span.low, span.high, bound(PIECE_ROWS)];
+        piece(&mut statement.query(values)?, PIECE_ROWS, |row| {
+            found.extend(Some(task(row)?).filter(|task| filter.takes(task)));
+            Ok(found.len() >= page.limit)
+        })
+    })?;
+    Ok(found)
+}
+
+/// Reads what [`select`] selects.
+fn task(row: &Row<'_>) -> Result<Task, StoreError> {
+    let key = row.get::<_, i64>(0)?.cast_unsigned();
+    let (work, rate_per_s, total) = maybe_blob(row, 6, pack::read_work)?.unwrap_or_default();
+    Ok(Task {
+        id: PublicId::new(key, bytes_at(row, 1)?),
+        spec: TaskSpec {
+            org: id_at(row, 2)?,
+            app: AppKey(row.get(3)?),
+            endpoint: row.get::<_, Option<i64>>(4)?.map(EndpointKey),
+            work,
+            rate_per_s,
+            total,
+        },
+        status: code_at(row, 5)?,
+        cursor: maybe_blob(row, 7, pack::read_cursor)?.unwrap_or_default(),
+        tally: Tally { done: narrow_at(row, 8)?, failed: narrow_at(row, 9)? },
+        error: row.get(10)?,
+        updated_at: time_at(row, 11)?,
+    })
+}
+
+fn read(conn: &Connection, id: PublicId) -> Result<Option<Task>, StoreError> {
+    let mut statement = conn.prepare_cached(ONE)?;
+    let found = one(&mut statement.query([id.key().cast_signed()])?, task)?;
+    Ok(found.filter(|found| found.id == id))
+}
+
+fn running(conn: &Connection, id: PublicId) -> Result<Option<Task>, StoreError> {
+    Ok(read(conn, id)?.filter(|task| task.status == TaskStatus::Running))
+}
+
+/// Rows that wait for the payloads and were never moved.
+fn all_fresh(
+    conn: &Connection,
+    messages: &[MessageKey],
+) -> Result<HashMap<MessageKey, Vec<Pending>>, StoreError> {
+    let mut found = HashMap::new();
+    for message in messages {
+        found.insert(*message, fresh(conn, message.0.cast_signed())?);
+    }
+    Ok(found)
+}
+
+impl Tx<'_> {
+    fn start_task(&mut self, spec: TaskSpec, random: [u8; 12]) -> Result<Started, StoreError> {
+        let others = all(&mut self.conn.prepare_cached(OF_APP)?.query([spec.app.0])?, task)?;
+        let same = |task: &&Task| {
+            task.spec.work.kind().overlaps(spec.work.kind())
+                && (task.spec.endpoint.is_none()
+                    || spec.endpoint.is_none()
+                    || task.spec.endpoint == spec.endpoint)
+        };
+        if let Some(other) = others.iter().find(same) {
+            return Ok(Started::Overlaps(other.id));
+        }
+        let floor = key_floor(self.now.minus(days(TASK_DAYS))).cast_signed();
+        self.batch.rows += self.conn.prepare_cached(FORGET)?.execute([floor])?;
+        let id = PublicId::new(self.draw(), random);
+        let task = Task {
+            id,
+            spec,
+            status: TaskStatus::Running,
+            cursor: [].into(),
+            tally: Tally::default(),
+            error: None,
+            updated_at: self.now,
+        };
+        self.put_task(&task)?;
+        Ok(Started::New(Box::new(task)))
+    }
+
+    /// Writes a task as it now is.
+    fn put_task(&mut self, task: &Task) -> Result<(), StoreError> {
+        let sql = "INSERT INTO task (key, random, org, app, endpoint, status, spec, cursor, done, failed, error,
+                       updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                   ON CONFLICT (key) DO UPDATE SET status = excluded.status, cursor = excluded.cursor,
+                       done = excluded.done, failed = excluded.failed, error = excluded.error,
+                       updated_at = excluded.updated_at";
+        let spec = &task.spec;
+        self.batch.rows += self.conn.prepare_cached(sql)?.execute(params![
+            task.id.key().cast_signed(),
+            task.id.random(),
+            spec.org.as_bytes(),
+            spec.app.0,
+            spec.endpoint.map(|key| key.0),
+            task.status.code(),
+            pack::work(spec),
+            pack::cursor(&task.cursor),
+            task.tally.done.cast_signed(),
+            task.tally.failed.cast_signed(),
+            task.error,
+            task.updated_at.as_micros(),
+        ])?;
+        Ok(())
+    }
+}
