@@ -4,8 +4,10 @@
 //! application in the path; what is not theirs is not there.
 //! Never: decide about deliveries, or hold state.
 
+mod access;
 mod applications;
 mod attempt_filter;
+mod attempted;
 mod attempts;
 mod breaker;
 mod dead_letters;
@@ -14,15 +16,27 @@ mod endpoint_change;
 mod endpoint_headers;
 mod endpoint_secrets;
 mod endpoint_spec;
+mod endpoint_stats;
 mod endpoints;
 mod event_types;
 mod health;
+mod letter_replays;
 mod message_in;
 mod messages;
 mod methods;
+mod once;
+mod openapi;
+mod openapi_import;
+mod operations;
 mod own;
+mod precheck;
+mod problem_pages;
+mod replays;
 mod resend;
 mod schemas;
+mod send_example;
+mod tasks;
+mod usage;
 mod views;
 
 use std::sync::Arc;
@@ -32,7 +46,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 
-use methods::{Methods, Served, delete, get, post};
+use methods::{Methods, Served, delete, get, post, put};
 
 use crate::http::problem::Problem;
 use crate::state::Shared;
@@ -48,7 +62,7 @@ impl Routes {
     /// All routes.
     pub(crate) fn all() -> Self {
         let none = Self { router: Router::new(), table: Vec::new() };
-        none.outside().directory().deliveries().dead_letters().docs()
+        none.outside().directory().deliveries().dead_letters().tasks().access().docs()
     }
 
     /// The templates of all paths, which are the labels of the metrics.
@@ -72,10 +86,11 @@ impl Routes {
         self
     }
 
-    /// Lists what was put in before.
+    /// Lists what is served, and explains errors.
     fn docs(self) -> Self {
-        let page = docs::page(&self.table);
-        self.route("/docs", get(async move || docs::answer(page)))
+        let all = self.route("/docs/problems/{code}", get(problem_pages::read));
+        let page = docs::page(&all.table);
+        all.route("/docs", get(async move || docs::answer(page)))
     }
 
     fn outside(self) -> Self {
@@ -113,6 +128,9 @@ impl Routes {
                 "/api/v1/app/{app}/endpoint/{endpoint}/breaker",
                 get(breaker::read).post(breaker::force),
             )
+            .route("/api/v1/app/{app}/endpoint/{endpoint}/stats", get(endpoint_stats::read))
+            .route("/api/v1/stats/usage/event-types", put(usage::event_types))
+            .route("/api/v1/event-type/import/openapi", post(openapi_import::import))
             .route("/api/v1/event-type", get(types::list).post(types::create))
             .route(
                 "/api/v1/event-type/{name}",
@@ -124,14 +142,43 @@ impl Routes {
         self.route("/api/v1/app/{app}/msg", get(messages::list).post(messages::create))
             .route("/api/v1/app/{app}/msg/{message}", get(messages::read))
             .route("/api/v1/app/{app}/msg/{message}/content", delete(messages::expunge))
+            .route("/api/v1/app/{app}/msg/precheck/active", post(precheck::active))
+            .route("/api/v1/app/{app}/endpoint/{endpoint}/send-example", post(send_example::send))
+            .route("/api/v1/app/{app}/endpoint/{endpoint}/msg", get(attempted::messages))
+            .route("/api/v1/app/{app}/msg/{message}/endpoint", get(attempted::destinations))
             .route("/api/v1/app/{app}/attempt/msg/{message}", get(attempts::of_message))
             .route("/api/v1/app/{app}/msg/{message}/attempt", get(attempts::of_message))
             .route("/api/v1/app/{app}/attempt/endpoint/{endpoint}", get(attempts::to_endpoint))
             .route("/api/v1/app/{app}/msg/{message}/attempt/{attempt}", get(attempts::read))
             .route(
+                "/api/v1/app/{app}/msg/{message}/attempt/{attempt}/content",
+                delete(attempts::expunge),
+            )
+            .route(
+                "/api/v1/app/{app}/msg/{message}/endpoint/{endpoint}/attempt",
+                get(attempts::of_delivery),
+            )
+            .route(
                 "/api/v1/app/{app}/msg/{message}/endpoint/{endpoint}/resend",
                 post(resend::resend),
             )
+    }
+
+    fn tasks(self) -> Self {
+        self.route("/api/v1/app/{app}/endpoint/{endpoint}/recover", post(replays::recover))
+            .route("/api/v1/app/{app}/endpoint/{endpoint}/replay-missing", post(replays::missing))
+            .route("/api/v1/app/{app}/endpoint/{endpoint}/bulk-replay", post(replays::again))
+            .route("/api/v1/app/{app}/msg/expunge-all-contents", post(replays::expunge_all))
+            .route("/api/v1/background-task", get(tasks::list))
+            .route("/api/v1/background-task/{task}", get(tasks::read))
+            .route("/api/v1/background-task/{task}/cancel", post(tasks::cancel))
+    }
+
+    fn access(self) -> Self {
+        self.route("/api/v1/auth/app-portal-access/{app}", post(access::portal))
+            .route("/api/v1/auth/dashboard-access/{app}", post(access::portal))
+            .route("/api/v1/auth/app/{app}/expire-all", post(access::expire_all))
+            .route("/api/v1/auth/logout", post(access::logout))
     }
 
     fn dead_letters(self) -> Self {
@@ -142,7 +189,7 @@ impl Routes {
                 get(dead_letters::read).delete(dead_letters::delete),
             )
             .route("/api/v1/app/{app}/dead-letter/{letter}/replay", post(dead_letters::replay))
-            .route("/api/v1/app/{app}/dead-letter/replay", post(dead_letters::replay_many))
+            .route("/api/v1/app/{app}/dead-letter/replay", post(letter_replays::replay_many))
     }
 }
 
@@ -165,4 +212,25 @@ async fn wrong_path(State(shared): State<Arc<Shared>>) -> Problem {
 async fn wrong_method() -> Problem {
     let detail = "This path does not take this method";
     Problem::new(http::StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_operation_is_explained() {
+        let served: BTreeSet<_> = Routes::all()
+            .table
+            .iter()
+            .flat_map(|served| served.methods.iter().map(|method| (served.path, *method)))
+            .collect();
+        let all = operations::GROUPS.iter().flat_map(|(_, operations)| operations.iter());
+        let mut explained: BTreeSet<_> = all.map(|(method, path, _)| (*path, *method)).collect();
+        // The page itself.
+        explained.insert(("/docs", "GET"));
+        assert_eq!(explained, served, "operations.rs has a sentence for each and no others");
+    }
 }

@@ -19,7 +19,7 @@ use engine::events::{Observer, Unobserved};
 use engine::transport::dns::system::SystemSource;
 use engine::transport::http1::{HttpOptions, HttpTransport};
 use engine::{Engine, Parts, Stores};
-use resilience::{Clock, FromOs, SystemClock};
+use resilience::{Clock, FromOs, SystemClock, Timestamp};
 use store::cipher::Cipher;
 use store::sqlite::{SqliteOptions, SqliteStore};
 use tokio::net::TcpListener;
@@ -31,9 +31,11 @@ use crate::api::Routes;
 use crate::config::Settings;
 use crate::http::idempotency::Answers;
 use crate::http::limits::Budget;
-use crate::http::serve;
+use crate::http::serve::{self, Serving};
+use crate::http::token_rate::TokenRates;
 use crate::http::tokens::Tokens;
 use crate::state::Shared;
+use crate::storage_check::StorageCheck;
 use crate::telemetry::metrics::Metrics;
 
 /// Metrics are tidied this often though nobody asks for them.
@@ -107,16 +109,19 @@ impl Peyk {
         let metrics = Metrics::install(&routes.templates())?;
         let store = open_store(&settings, Arc::clone(&clock))?;
         let parts = parts(&settings, &store, Arc::clone(&clock), observer)?;
-        descriptors::check(parts.settings.sends_max);
+        let connections_max = descriptors::connections_max(parts.settings.sends_max);
         let for_engine = Arc::clone(&store);
         let started = Engine::start(parts, move |commits| for_engine.attach(commits)).await;
         let (engine, running) = started.map_err(|fault| fault.to_string())?;
-        let all_bytes_max = domain::limits::REQUESTS_WAITING_BYTES_MAX;
+        let tokens = known_tokens(&secret, &engine, clock.now()).await?;
+        let inbox = Arc::clone(&engine.stores().inbox);
         let shared = Arc::new(Shared {
             engine,
-            clock,
-            tokens: Tokens::new(&secret)?,
-            budget: Budget::new(settings.body_bytes_max, all_bytes_max),
+            clock: Arc::clone(&clock),
+            tokens,
+            token_rates: TokenRates::new(settings.token_requests_per_s),
+            budget: Budget::new(domain::limits::REQUESTS_WAITING_BYTES_MAX),
+            storage: StorageCheck::new(inbox, Arc::clone(&clock)),
             edits: tokio::sync::Mutex::default(),
             answers: Answers::new(),
             metrics,
@@ -124,7 +129,8 @@ impl Peyk {
         });
         let (stop, stopped) = watch::channel(false);
         let router = routes.router(Arc::clone(&shared));
-        let serving = tokio::spawn(serve::serve(listener, router, stopped));
+        let what = Serving { router, connections_max, clock };
+        let serving = tokio::spawn(serve::serve(listener, what, stopped));
         let upkeep = tokio::spawn(upkeep(Arc::clone(&shared)));
         Ok(Self { address, shared, stop, serving, upkeep, running, store, _locks: lock })
     }
@@ -149,6 +155,18 @@ impl Peyk {
         let _closed = tokio::task::spawn_blocking(move || store.close()).await;
         tracing::info!("stopped");
     }
+}
+
+/// Tokens of the secret, those that were revoked left out.
+async fn known_tokens(secret: &str, engine: &Engine, now: Timestamp) -> Result<Tokens, String> {
+    let tokens = Tokens::new(secret)?;
+    let kept = engine.stores().revocations.revocations().await;
+    let (revoked, expired) = kept.map_err(|fault| fault.to_string())?;
+    for token in &revoked {
+        tokens.revocations().revoke(token, now);
+    }
+    tokens.revocations().expire(expired, now);
+    Ok(tokens)
 }
 
 /// Only one process at a time may use a data directory, and only one a database, wherever it is.
@@ -209,6 +227,8 @@ fn parts(
             lane_hold_max: settings.lane_hold_max,
             header_families: settings.signing_headers,
             installation: stores.directory.installation(),
+            retention: settings.retention,
+            replay_rate_per_s: settings.replay_rate_per_s,
             ..engine::Settings::default()
         },
         stores,

@@ -4,6 +4,8 @@
 //! error that says what to do.
 //! Never: work of its own.
 
+mod simulate;
+
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -53,6 +55,8 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
+    /// Compares strategies of backoff on a herd of clients that all want the same at once.
+    Simulate(simulate::Arguments),
     /// Says whether the settings are good.
     CheckConfig {
         /// Settings; without it `peyk.toml` in the working directory, if there is one.
@@ -97,12 +101,15 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Serve { config } => serve(config),
         Command::Demo { forever } => demo::run(forever).map_err(Failure::Other),
         Command::Token { app, org, config } => token(app.as_deref(), &org, config),
+        Command::Simulate(arguments) => simulate(&arguments),
         Command::CheckConfig { config } => {
             load(config).map_err(Failure::from).and_then(|_| print("the settings are good"))
         }
     })
 }
 
+/// Characters of an id after its prefix.
+const ID_CHARS: usize = 27;
 /// What is shown when there is no argument at all.
 const HELP: clap::error::ErrorKind =
     clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
@@ -120,7 +127,8 @@ fn ended(result: Result<(), Failure>) -> ExitCode {
 /// The first line of what the parser says, and where to read on.
 fn usage_line(fault: &clap::Error) -> String {
     let text = fault.to_string();
-    let lines = text.lines().take_while(|line| !line.starts_with("Usage:"));
+    let is_said = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more");
+    let lines = text.lines().take_while(is_said);
     let said: Vec<_> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
     let said = said.join(" ");
     format!("{}; see `peyk --help`", said.strip_prefix("error: ").unwrap_or(&said))
@@ -139,17 +147,42 @@ fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
 fn token(app: Option<&str>, org: &str, file: Option<PathBuf>) -> Result<(), Failure> {
     let named = [(Kind::Organisation, "--org", Some(org)), (Kind::Application, "--app", app)];
     for (kind, argument, text) in named {
-        if text.is_some_and(|text| PublicId::parse(kind, text).is_none()) {
-            let prefix = kind.prefix();
-            return Err(Failure::Usage(format!(
-                "{argument} must be an id that begins with {prefix}"
-            )));
+        if let Some(rule) = text.and_then(|text| broken_rule(kind, text)) {
+            return Err(Failure::Usage(format!("{argument} {rule}")));
         }
     }
     let settings = load(file)?;
-    let tokens = Tokens::new(&app::secret::read_or_make(&settings)?)?;
+    let tokens = Tokens::new(&app::secret::read(&settings)?)?;
     let made = tokens.make(org, app, app::clock().now());
     print(&made.ok_or_else(|| Failure::Other("cannot make a token".to_owned()))?)
+}
+
+fn simulate(arguments: &simulate::Arguments) -> Result<(), Failure> {
+    if let Some(fault) = arguments.fault() {
+        return Err(Failure::Usage(fault.to_owned()));
+    }
+    let Some(file) = arguments.file() else { return print(arguments.output().trim_end()) };
+    let written = std::fs::write(file, arguments.output());
+    written.map_err(|fault| Failure::Other(format!("cannot write {}: {fault}", file.display())))
+}
+
+/// Which rule of ids a text breaks, if it breaks one.
+fn broken_rule(kind: Kind, text: &str) -> Option<String> {
+    if PublicId::parse(kind, text).is_some() {
+        return None;
+    }
+    let prefix = kind.prefix();
+    let Some(rest) = text.strip_prefix(prefix) else {
+        return Some(format!("must begin with {prefix}"));
+    };
+    let count = rest.chars().count();
+    Some(if count != ID_CHARS {
+        format!("must have {ID_CHARS} characters after {prefix}, not {count}")
+    } else if !rest.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        format!("must be {prefix} and {ID_CHARS} characters of 0-9A-Za-z")
+    } else {
+        "must be an id that was given out".to_owned()
+    })
 }
 
 fn print(line: &str) -> Result<(), Failure> {
@@ -180,6 +213,23 @@ mod tests {
             let fault = Cli::try_parse_from(arguments).unwrap_err();
             let said = usage_line(&fault);
             assert!(!said.contains('\n') && said.ends_with("see `peyk --help`"), "{said}");
+            assert_eq!(said.matches("help").count(), 1, "{said}");
         }
+    }
+
+    #[test]
+    fn the_rule_that_an_id_breaks_is_named() {
+        let digits = |count: usize| "0".repeat(count);
+        for (text, rule) in [
+            ("acme".to_owned(), "must begin with org_"),
+            ("app_".to_owned() + &digits(27), "must begin with org_"),
+            ("org_".to_owned() + &digits(26), "must have 27 characters after org_, not 26"),
+            ("org_".to_owned() + &digits(26) + "-", "must be org_ and 27 characters of 0-9A-Za-z"),
+            // Larger than 20 bytes can be.
+            ("org_".to_owned() + &"z".repeat(27), "must be an id that was given out"),
+        ] {
+            assert_eq!(broken_rule(Kind::Organisation, &text).as_deref(), Some(rule), "{text}");
+        }
+        assert_eq!(broken_rule(Kind::Organisation, DEFAULT_ORG), None);
     }
 }

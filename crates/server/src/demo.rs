@@ -104,12 +104,17 @@ impl Story {
     }
 
     async fn set_up(&self) -> Result<(), String> {
-        heading("1. One application, three endpoints: each takes its own type of event").await;
+        say("\n1. One application, three endpoints: each takes its own type of event");
         self.client.post("/app", &json!({"name": "Demo", "uid": APP})).await?;
-        for (name, policy) in [
-            ("flaky", json!({"base": "800ms", "strategy": "full_jitter"})),
-            ("sick", json!({"base": "500ms", "cap": "2s"})),
-            ("strict", json!({})),
+        say(&format!("      application {APP}"));
+        for (name, policy, told) in [
+            (
+                "flaky",
+                json!({"base": "800ms", "strategy": "full_jitter"}),
+                "tried again after 0.8 s, 1.6 s and so on, less by chance",
+            ),
+            ("sick", json!({"base": "500ms", "cap": "2s"}), "tried again after 2 s at most"),
+            ("strict", json!({}), "tried again as the server's settings say"),
         ] {
             let kind = json!({"name": format!("demo.{name}"), "description": "of the demo"});
             self.client.post("/event-type", &kind).await?;
@@ -117,7 +122,9 @@ impl Story {
                 "eventTypes": [format!("demo.{name}")], "retryPolicy": policy,
                 "breaker": {"failures": 5, "openFor": "5s", "openForMax": "20s"}});
             self.client.post(&format!("/app/{APP}/endpoint"), &endpoint).await?;
+            say(&format!("      endpoint {name:<6} takes demo.{name}, {told}"));
         }
+        tokio::time::sleep(READING).await;
         Ok(())
     }
 
@@ -201,11 +208,16 @@ async fn heading(text: &str) {
 fn summary(story: &Story) {
     let seen = story.narrator.seen();
     say(&format!(
-        "\nIn short: {} events were delivered with {} sends, {} of which failed; a breaker opened {} time(s) and \
-         closed {} time(s); {} dead letter(s) were kept and replayed. Nothing was lost, and no receiver was hammered. \
-         All of it went over the API. To go on by yourself: start `peyk serve`, take a token from `peyk token`, and \
-         create an application and an endpoint with curl or any Svix SDK; `peyk demo --forever` keeps this one \
-         running. config.default.toml explains every setting.",
+        "\nIn short:\n  \
+         {} events were delivered with {} sends, {} of which failed.\n  \
+         A breaker opened {} time(s) and closed {} time(s).\n  \
+         {} dead letter(s) were kept and replayed.\n  \
+         Nothing was lost, and no receiver was hammered.",
         seen.delivered, seen.sends, seen.failed, seen.opened, seen.closed, seen.buried
     ));
+    say("\nTo go on by yourself:\n  \
+         `peyk serve` starts a server, `peyk token` prints a token for it.\n  \
+         Create an application and an endpoint with curl or any Svix SDK.\n  \
+         `peyk demo --forever` keeps this one running.\n  \
+         config.default.toml explains every setting.");
 }

@@ -3,6 +3,8 @@
 //! Never: know a resource; `api` does.
 
 pub(crate) mod auth;
+mod bare;
+mod connections;
 pub(crate) mod extract;
 pub(crate) mod fields;
 pub(crate) mod idempotency;
@@ -10,5 +12,9 @@ pub(crate) mod limits;
 pub(crate) mod paging;
 pub(crate) mod problem;
 pub(crate) mod query;
+pub(crate) mod revoked;
 pub(crate) mod serve;
+pub(crate) mod token_rate;
 pub(crate) mod tokens;
+mod unread;
+mod watched;

@@ -8,8 +8,10 @@ mod cli;
 mod config;
 mod demo;
 mod http;
+mod simulate;
 mod spelling;
 mod state;
+mod storage_check;
 mod telemetry;
 
 #[global_allocator]

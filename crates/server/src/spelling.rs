@@ -16,6 +16,8 @@ const SCHEDULE_MAX: usize = 100;
 /// Entries of a list of statuses at most.
 const STATUSES_MAX: usize = 100;
 
+/// Read, and never written: what the API shows stays in hours.
+const DAY: (&str, u64) = ("d", 24 * 3_600_000);
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 const RETRY_AFTER_MODES: [(&str, RetryAfterMode); 3] = [
     ("exact", RetryAfterMode::Exact),
@@ -23,12 +25,14 @@ const RETRY_AFTER_MODES: [(&str, RetryAfterMode); 3] = [
     ("ignore", RetryAfterMode::Ignore),
 ];
 
-/// Reads `250ms`, `10s`, `5m`, `24h`.
+/// Reads `250ms`, `10s`, `5m`, `24h`, `90d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let broken = || "must be a whole number with a unit, like 250ms, 10s, 5m or 24h".to_owned();
+    let broken =
+        || "must be a whole number with a unit, like 250ms, 10s, 5m, 24h or 90d".to_owned();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
-    let (_, millis) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(broken)?;
+    let (_, millis) =
+        UNITS.iter().chain([&DAY]).find(|(name, _)| *name == unit).ok_or_else(broken)?;
     if number.is_empty() {
         return Err(broken());
     }
@@ -141,6 +145,7 @@ mod tests {
             ("10s", 10_000),
             ("5m", 300_000),
             ("24h", 86_400_000),
+            ("90d", 7_776_000_000),
             ("1500ms", 1_500),
             ("90s", 90_000),
         ] {
@@ -150,6 +155,7 @@ mod tests {
         }
         assert_eq!(duration_text(Duration::from_secs(3_600)), "1h");
         assert_eq!(duration_text(Duration::from_secs(90)), "90s");
+        assert_eq!(duration_text(duration("2d").unwrap()), "48h");
         assert_eq!(duration_text(Duration::ZERO), "0s");
     }
 
@@ -165,7 +171,7 @@ mod tests {
             " 1s",
             "1 s",
             "1s ",
-            "1d",
+            "1w",
             "1H",
             "1h30m",
             "１s",

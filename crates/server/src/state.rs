@@ -13,7 +13,9 @@ use store::StoreError;
 use crate::config::Settings;
 use crate::http::idempotency::Answers;
 use crate::http::limits::Budget;
+use crate::http::token_rate::TokenRates;
 use crate::http::tokens::Tokens;
+use crate::storage_check::StorageCheck;
 use crate::telemetry::metrics::Metrics;
 
 /// Shared by all requests.
@@ -26,12 +28,16 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// Checks tokens.
     pub(crate) tokens: Tokens,
+    /// Bounds the requests of each token.
+    pub(crate) token_rates: TokenRates,
     /// Bounds the bodies being read.
     pub(crate) budget: Budget,
     /// Held from reading a row of the directory to writing it changed, so that no change is lost.
     pub(crate) edits: tokio::sync::Mutex<()>,
     /// Answers that were given under an idempotency key.
     pub(crate) answers: Answers,
+    /// Whether the storage commits.
+    pub(crate) storage: StorageCheck,
     /// Counts requests.
     pub(crate) metrics: Metrics,
 }

@@ -15,12 +15,13 @@ use store::StoreError;
 use store::directory::IdOrUid;
 use store::page::Direction;
 
+use super::once::once;
 use super::own;
 use super::views::application::ApplicationOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, checked, metadata, whole};
-use crate::http::idempotency::Answer;
+use crate::http::idempotency::{Answer, Done, Made};
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
@@ -53,21 +54,20 @@ pub(super) async fn create(
 ) -> Answered {
     caller.org_only()?;
     let get_if_exists = query.flag("get_if_exists", false)?;
-    let key = received.ingest_key(&caller, None)?;
     let spec = spec_of(Fields::parse(&received.body)?, None)?;
-    let (peyk, now) = (Arc::clone(&shared), shared.now());
+    let (peyk, by) = (Arc::clone(&shared), Arc::clone(&caller));
     let work = async move {
-        match made(&peyk, &caller, spec.clone()).await {
+        let (status, app) = match made(&peyk, &by, spec.clone()).await {
             Err(StoreError::Conflict(_)) if get_if_exists => {
                 let which = IdOrUid::Uid(spec.uid.unwrap_or_default());
-                let found = peyk.engine.stores().directory.app(caller.org, which).await?;
-                let found = found.ok_or_else(own::missing)?;
-                Ok(Answer::json(StatusCode::OK, &ApplicationOut::from(&*found.app)))
+                let found = peyk.engine.stores().directory.app(by.org, which).await?;
+                (StatusCode::OK, found.ok_or_else(own::missing)?.app)
             }
-            made => Ok(Answer::json(StatusCode::CREATED, &ApplicationOut::from(&*made?))),
-        }
+            made => (StatusCode::CREATED, made?),
+        };
+        Ok(Done::json(status, &ApplicationOut::from(&*app), Made::Application(app.key)))
     };
-    shared.answers.once(key, now, work).await
+    once(&shared, (&caller, &received), &[], work).await
 }
 
 /// `GET /app/{app}`
@@ -152,7 +152,7 @@ async fn changed(
 
 /// Reads an application; with an old one, as a patch of it.
 pub(super) fn spec_of(
-    mut fields: Fields,
+    mut fields: Fields<'_>,
     old: Option<&ApplicationSpec>,
 ) -> Result<ApplicationSpec, Problem> {
     let name = fields.firm("name", old.map(|old| old.name.clone()), None, checked(text::name));

@@ -16,8 +16,8 @@ pub(super) fn attempt_filter(
     endpoint: Option<EndpointKey>,
 ) -> Result<AttemptFilter, Problem> {
     let status = query.number::<u8>("status")?;
-    if status.is_some_and(|status| status > 3) {
-        return Err(refuse("status", &one_of(&["0", "1", "2", "3"])));
+    if status.is_some_and(|status| status > 4) {
+        return Err(refuse("status", &one_of(&["0", "1", "2", "3", "4"])));
     }
     let status_class = query.number::<u16>("status_code_class")?;
     if status_class.is_some_and(|class| class > 500 || class % 100 != 0) {
@@ -38,7 +38,7 @@ mod tests {
         assert_eq!((filter.status, filter.status_class), (Some(2), Some(500)));
         assert_eq!(filter.message.event_types, ["a", "b"]);
         for text in [
-            "status=4",
+            "status=5",
             "status=x",
             "status_code_class=600",
             "status_code_class=404",

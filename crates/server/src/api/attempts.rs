@@ -1,11 +1,11 @@
 //! Attempts: of a message, to an endpoint, one of them.
 //!
-//! Never: change one.
+//! Never: change one but for the body of the answer, which may be expunged.
 
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use domain::ids::{AttemptKey, Kind, PublicId};
 use http::StatusCode;
 use store::history::AttemptRow;
@@ -44,6 +44,23 @@ pub(super) async fn of_message(
     answer(&query, &paging, rows)
 }
 
+/// `GET /app/{app}/msg/{message}/endpoint/{endpoint}/attempt`
+pub(super) async fn of_delivery(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, message, endpoint)): Place<(String, String, String)>,
+    query: Query,
+) -> Answered {
+    let app = own::app(&shared, &caller, &app).await?;
+    let endpoint = own::endpoint_of(&app, &endpoint)?;
+    let message = own::message_of(&shared, app.app.key, &message).await?;
+    let filter = attempt_filter(&query, Some(endpoint.key))?;
+    let (paging, page) = asked(&query)?;
+    let history = &shared.engine.stores().history;
+    let rows = history.attempts_of(message.key, filter, page).await?;
+    answer(&query, &paging, rows)
+}
+
 /// `GET /app/{app}/attempt/endpoint/{endpoint}`
 pub(super) async fn to_endpoint(
     State(shared): State<Arc<Shared>>,
@@ -72,6 +89,20 @@ pub(super) async fn read(
     let history = &shared.engine.stores().history;
     let row = history.attempt(message.key, id).await?.ok_or_else(own::missing)?;
     Ok(Answer::json(StatusCode::OK, &AttemptOut::new(row, true)).into_response())
+}
+
+/// `DELETE /app/{app}/msg/{message}/attempt/{attempt}/content`
+pub(super) async fn expunge(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place((app, message, attempt)): Place<(String, String, String)>,
+) -> Answered {
+    caller.org_only()?;
+    let app = own::app(&shared, &caller, &app).await?;
+    let message = own::message_of(&shared, app.app.key, &message).await?;
+    let id = PublicId::parse(Kind::Attempt, &attempt).ok_or_else(own::missing)?;
+    shared.engine.stores().history.expunge_attempt(message.key, id).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 fn asked(query: &Query) -> Result<(Paging, store::page::PageOf<AttemptKey>), Problem> {

@@ -6,19 +6,20 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use domain::endpoint::Endpoint;
 use domain::error::Invalid;
+use domain::ids::EndpointKey;
 use engine::BreakerView;
 use http::StatusCode;
 use resilience::Forced;
 use serde::Serialize;
 
+use super::once::once;
 use super::own::{self, Names};
 use super::views::{time, time_or_none};
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, text};
-use crate::http::idempotency::Answer;
+use crate::http::idempotency::{Answer, Done, Made};
 use crate::http::problem::Problem;
 use crate::spelling::one_of;
 use crate::state::Shared;
@@ -45,7 +46,7 @@ pub(super) async fn read(
     Place((app, endpoint)): Place<Names>,
 ) -> Result<Response, Problem> {
     let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
-    shown(&shared, &found).await
+    Ok(Answer::json(StatusCode::OK, &shown(&shared, found.key).await?).into_response())
 }
 
 /// `POST …/breaker`: what is forced holds until `auto`.
@@ -63,16 +64,20 @@ pub(super) async fn force(
         _ => Err(Invalid::new(name, one_of(&["open", "closed", "auto"]))),
     });
     fields.finish()?;
-    let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
-    shared.engine.force(found.key, forced.flatten()).await?;
-    shown(&shared, &found).await
+    let key = own::endpoint(&shared, &caller, (&app, &endpoint)).await?.key;
+    let peyk = Arc::clone(&shared);
+    let work = async move {
+        peyk.engine.force(key, forced.flatten()).await?;
+        Ok(Done::json(StatusCode::OK, &shown(&peyk, key).await?, Made::Nothing))
+    };
+    once(&shared, (&caller, &received), &[key.0.cast_unsigned()], work).await
 }
 
-async fn shown(shared: &Shared, endpoint: &Endpoint) -> Result<Response, Problem> {
-    let view = shared.engine.breaker(endpoint.key).await.ok_or_else(Problem::overloaded)?;
-    let waiting = shared.engine.stores().history.waiting(endpoint.key, WAITING_MAX).await?;
+async fn shown(shared: &Shared, endpoint: EndpointKey) -> Result<BreakerOut, Problem> {
+    let view = shared.engine.breaker(endpoint).await.ok_or_else(Problem::overloaded)?;
+    let waiting = shared.engine.stores().history.waiting(endpoint, WAITING_MAX).await?;
     let BreakerView { state, since, open_until, consecutive_failures, forced, as_of } = view;
-    let answer = BreakerOut {
+    Ok(BreakerOut {
         state,
         since: time(since),
         open_until: open_until.and_then(time_or_none),
@@ -80,6 +85,5 @@ async fn shown(shared: &Shared, endpoint: &Endpoint) -> Result<Response, Problem
         forced: forced.is_some(),
         waiting,
         as_of: time(as_of),
-    };
-    Ok(Answer::json(StatusCode::OK, &answer).into_response())
+    })
 }

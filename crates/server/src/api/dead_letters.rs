@@ -22,6 +22,7 @@ use store::history::AttemptFilter;
 use store::inbox::{Accepted, NewMessage};
 use store::page::{Direction, PageOf};
 
+use super::once::once;
 use super::own;
 use super::resend::payload_gone;
 use super::views::attempt::AttemptOut;
@@ -30,7 +31,7 @@ use super::views::message::PayloadOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::Fields;
-use crate::http::idempotency::Answer;
+use crate::http::idempotency::{Answer, Done, Made};
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::{Query, refuse};
@@ -156,23 +157,17 @@ pub(super) async fn replay(
 ) -> Answered {
     let edited = edited_payload(&received.body, shared.settings.payload_bytes_max)?;
     let found = Found::at(&shared, &caller, &app, &letter).await?;
-    let id = match edited {
-        None => found.replay(&shared).await?,
-        Some(payload) => found.replay_edited(&shared, payload).await?,
+    let peyk = Arc::clone(&shared);
+    let place = [found.message.key.0, found.endpoint.0.cast_unsigned()];
+    let work = async move {
+        let id = match edited {
+            None => found.replay(&peyk).await?,
+            Some(payload) => found.replay_edited(&peyk, payload).await?,
+        };
+        let shown = ReplayOut { msg_id: id.text(Kind::Message) };
+        Ok(Done::json(StatusCode::ACCEPTED, &shown, Made::Nothing))
     };
-    let answer = ReplayOut { msg_id: id.text(Kind::Message) };
-    Ok(Answer::json(StatusCode::ACCEPTED, &answer).into_response())
-}
-
-/// `POST /app/{app}/dead-letter/replay`: many at once, which is not built yet.
-pub(super) async fn replay_many(
-    State(shared): State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place(app): Place<String>,
-) -> Answered {
-    own::app(&shared, &caller, &app).await?;
-    let detail = "Dead letters can only be replayed one by one in this version";
-    Err(Problem::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", detail))
+    once(&shared, (&caller, &received), &place, work).await
 }
 
 /// The payload to send instead, byte for byte. The body may be left out.
@@ -190,7 +185,7 @@ fn edited_payload(body: &[u8], bytes_max: usize) -> Result<Option<bytes::Bytes>,
         return Err(Invalid::new("payload", "must be an object").into());
     }
     if payload.get().len() > bytes_max {
-        return Err(Problem::too_large(bytes_max));
+        return Err(Problem::payload_too_large(bytes_max));
     }
     Ok(Some(bytes::Bytes::copy_from_slice(payload.get().as_bytes())))
 }

@@ -19,12 +19,13 @@ use store::directory::EndpointChange;
 use webhook::Secret;
 
 use super::endpoint_change::change;
+use super::once::once;
 use super::own::{self, Names};
 use crate::config::settings::SigningKind;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, text, whole};
-use crate::http::idempotency::Answer;
+use crate::http::idempotency::{Answer, Done, Made};
 use crate::http::problem::Problem;
 use crate::state::{Shared, random};
 
@@ -48,6 +49,7 @@ pub(super) async fn read(
     Auth(caller): Auth,
     Place((app, endpoint)): Place<Names>,
 ) -> Answered {
+    caller.full_access()?;
     let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
     Ok(Answer::json(StatusCode::OK, &SecretOut::of(&found)?).into_response())
 }
@@ -59,7 +61,6 @@ pub(super) async fn rotate(
     Place((app, endpoint)): Place<Names>,
     received: Received,
 ) -> Answered {
-    let key = received.ingest_key(&caller, None)?;
     let mut fields = Fields::parse(&received.body)?;
     let secret = given(&mut fields, "key");
     let grace = fields.nullable(
@@ -69,32 +70,43 @@ pub(super) async fn rotate(
     );
     fields.finish()?;
     let grace = Duration::from_secs(grace.unwrap_or(limits::SECRET_GRACE_SECS));
-    let (peyk, now) = (Arc::clone(&shared), shared.now());
+    let key = own::endpoint(&shared, &caller, (&app, &endpoint)).await?.key;
+    let peyk = Arc::clone(&shared);
     let work = async move {
         let _edit = peyk.edits.lock().await;
-        let old = own::endpoint(&peyk, &caller, (&app, &endpoint)).await?;
+        let old = peyk.engine.stores().directory.endpoint(key).await?.ok_or_else(own::missing)?;
         let secret = or_made(&peyk, secret)?;
         let secrets = rotated(&old.secrets, secret, grace, peyk.now())?;
         let change_of = EndpointChange { secrets: Some(secrets), ..EndpointChange::default() };
         let endpoint = change(&peyk, &old, change_of).await?;
-        Ok(Answer::json(StatusCode::OK, &SecretOut::of(&endpoint)?))
+        Ok(Done::json(StatusCode::OK, &SecretOut::of(&endpoint)?, Made::Nothing))
     };
-    shared.answers.once(key, now, work).await
+    once(&shared, (&caller, &received), &[key.0.cast_unsigned()], work).await
 }
 
-/// Replaces the newest secret at once.
-pub(super) async fn replace(
-    shared: &Shared,
-    endpoint: &Endpoint,
-    secret: Secret,
-) -> Result<Arc<Endpoint>, Problem> {
-    let secrets = rotated(&endpoint.secrets, secret, Duration::ZERO, shared.now())?;
-    let change_of = EndpointChange { secrets: Some(secrets), ..EndpointChange::default() };
-    change(shared, endpoint, change_of).await
+/// Refuses another secret than the one in force, in a body that cannot say how long the old one
+/// signs on.
+pub(super) fn unchanged(fields: &mut Fields<'_>, endpoint: &Endpoint) {
+    fields.nullable(&["secret"], None, |name, value| {
+        if is_in_force(endpoint, &text(name, value)?) {
+            return Ok(());
+        }
+        let rule =
+            "must be left out: POST …/secret/rotate replaces it, and lets the old one sign on";
+        Err(Invalid::new(name, rule))
+    });
+}
+
+/// Whether this is the newest secret, as it was given or as it is read back.
+fn is_in_force(endpoint: &Endpoint, given: &str) -> bool {
+    let given = Secret::parse(given).map_or_else(|_| given.to_owned(), |it| it.to_private_text());
+    endpoint.secrets.first().is_some_and(|newest| {
+        given == newest.secret.to_private_text() || given == newest.secret.to_public_text()
+    })
 }
 
 /// Reads a secret that the caller chose.
-pub(super) fn given(fields: &mut Fields, name: &'static str) -> Option<Secret> {
+pub(super) fn given(fields: &mut Fields<'_>, name: &'static str) -> Option<Secret> {
     fields.nullable(&[name], None, |name, value| {
         Secret::parse(&text(name, value)?)
             .map_err(|fault| Invalid::new(name, format!("is no signing secret: {fault}")))

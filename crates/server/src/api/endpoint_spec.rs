@@ -9,9 +9,10 @@ use std::time::Duration;
 use domain::endpoint::{Disabled, EndpointSpec, Ordering};
 use domain::error::Invalid;
 use domain::ids::Kind;
-use domain::policy::{BreakerOverrides, RetryOverrides};
+use domain::policy::{BreakerOverrides, RetryOverrides, Strategy};
 use domain::target::Target;
 use domain::{headers, limits, text};
+use resilience::BreakerConfig;
 use serde_json::Value;
 
 use crate::config::Settings;
@@ -22,7 +23,7 @@ use crate::spelling;
 
 /// Reads an endpoint; with an old one, as a patch of it.
 pub(super) fn spec_of(
-    mut fields: Fields,
+    mut fields: Fields<'_>,
     old: Option<&EndpointSpec>,
     settings: &Settings,
 ) -> Result<EndpointSpec, Problem> {
@@ -71,13 +72,17 @@ pub(super) fn spec_of(
     })
 }
 
-fn target(fields: &mut Fields, old: Option<&EndpointSpec>, settings: &Settings) -> Option<Target> {
+fn target(
+    fields: &mut Fields<'_>,
+    old: Option<&EndpointSpec>,
+    settings: &Settings,
+) -> Option<Target> {
     fields.firm("url", old.map(|old| old.target.clone()), None, |name, value| {
         Target::parse(name, &read_text(name, value)?, settings.https_only)
     })
 }
 
-fn disabled(fields: &mut Fields, old: Option<&EndpointSpec>) -> Option<Disabled> {
+fn disabled(fields: &mut Fields<'_>, old: Option<&EndpointSpec>) -> Option<Disabled> {
     let was = old.and_then(|old| old.disabled);
     match fields.firm("disabled", old.map(|_| was.is_some()), Some(false), flag) {
         Some(true) => was.or(Some(Disabled::ByOwner)),
@@ -85,7 +90,7 @@ fn disabled(fields: &mut Fields, old: Option<&EndpointSpec>) -> Option<Disabled>
     }
 }
 
-fn event_types(fields: &mut Fields, old: Option<&EndpointSpec>) -> Option<Vec<String>> {
+fn event_types(fields: &mut Fields<'_>, old: Option<&EndpointSpec>) -> Option<Vec<String>> {
     let old = old.and_then(|old| old.event_types.clone());
     fields.nullable(&["eventTypes", "filterTypes"], old, |name, value| {
         let mut names = texts(name, value)?;
@@ -103,7 +108,7 @@ fn event_types(fields: &mut Fields, old: Option<&EndpointSpec>) -> Option<Vec<St
     })
 }
 
-fn channels(fields: &mut Fields, old: Option<&EndpointSpec>) -> Option<Vec<String>> {
+fn channels(fields: &mut Fields<'_>, old: Option<&EndpointSpec>) -> Option<Vec<String>> {
     let old = old.and_then(|old| old.channels.clone());
     fields.nullable(&["channels"], old, |name, value| {
         let channels = texts(name, value)?;
@@ -147,10 +152,10 @@ fn ordering(name: &'static str, value: &Value) -> Result<Ordering, Invalid> {
 
 /// Keeps the old policy when there is none in the body, and none when it is `null`.
 fn policy<T: Clone + Default>(
-    fields: &mut Fields,
+    fields: &mut Fields<'_>,
     name: &'static str,
     old: Option<&T>,
-    read: impl FnOnce(&mut Fields) -> T,
+    read: impl FnOnce(&mut Fields<'_>) -> T,
 ) -> T {
     if !fields.names(name) {
         return old.cloned().unwrap_or_default();
@@ -161,7 +166,11 @@ fn policy<T: Clone + Default>(
     own
 }
 
-fn retry(fields: &mut Fields, old: Option<&EndpointSpec>, settings: &Settings) -> RetryOverrides {
+fn retry(
+    fields: &mut Fields<'_>,
+    old: Option<&EndpointSpec>,
+    settings: &Settings,
+) -> RetryOverrides {
     policy(fields, "retryPolicy", old.map(|old| &old.retry), |inner| {
         let own = RetryOverrides {
             strategy: inner.nullable(&["strategy"], None, spelled(spelling::strategy)),
@@ -175,15 +184,18 @@ fn retry(fields: &mut Fields, old: Option<&EndpointSpec>, settings: &Settings) -
             retry_on: inner.nullable(&["retryOn"], None, retry_on),
             retry_after: inner.nullable(&["retryAfter"], None, spelled(spelling::retry_after_mode)),
         };
-        if let Err(fault) = own.over(&settings.retry).policy().validate() {
+        let in_force = own.over(&settings.retry);
+        if let Err(fault) = in_force.policy().validate() {
             inner.fail(&camel_case(policy_field(fault.field)), fault.rule);
+        } else if own.schedule.is_some() && in_force.strategy != Strategy::Schedule {
+            inner.fail("schedule", "has no effect unless strategy is `schedule`");
         }
         own
     })
 }
 
 fn breaker(
-    fields: &mut Fields,
+    fields: &mut Fields<'_>,
     old: Option<&EndpointSpec>,
     settings: &Settings,
 ) -> BreakerOverrides {
@@ -193,11 +205,28 @@ fn breaker(
             open_for: inner.nullable(&["openFor"], None, span),
             open_for_max: inner.nullable(&["openForMax"], None, span),
         };
-        if let Err(fault) = own.over(&settings.breaker).validate() {
-            inner.fail(&camel_case(fault.field), fault.rule);
+        match own.over(&settings.breaker).validate() {
+            Err(fault) => inner.fail(&camel_case(fault.field), fault.rule),
+            Ok(()) => check_open_spans(inner, &own, &settings.breaker),
         }
         own
     })
+}
+
+/// What an endpoint leaves to the server must fit what it sets: a longer `openFor` would lift the
+/// server's bound unasked.
+fn check_open_spans(inner: &mut Fields<'_>, own: &BreakerOverrides, server: &BreakerConfig) {
+    let first = own.open_for.unwrap_or(server.open_for);
+    let longest = own.open_for_max.unwrap_or(server.open_for_max);
+    if first <= longest {
+        return;
+    }
+    let (first, longest) = (spelling::duration_text(first), spelling::duration_text(longest));
+    if own.open_for.is_some() {
+        inner.fail("openFor", format!("must not be above openForMax, which is {longest}"));
+    } else {
+        inner.fail("openForMax", format!("must not be below openFor, which is {first}"));
+    }
 }
 
 fn span(name: &'static str, value: &Value) -> Result<Duration, Invalid> {

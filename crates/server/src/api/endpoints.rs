@@ -21,12 +21,13 @@ use webhook::Secret;
 use super::endpoint_change::change;
 use super::endpoint_secrets as secrets;
 use super::endpoint_spec::spec_of;
+use super::once::once;
 use super::own::{self, Names};
 use super::views::endpoint::EndpointOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::Fields;
-use crate::http::idempotency::Answer;
+use crate::http::idempotency::{Answer, Done, Made};
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
@@ -59,18 +60,18 @@ pub(super) async fn create(
     Place(app): Place<String>,
     received: Received,
 ) -> Answered {
-    let key = received.ingest_key(&caller, None)?;
     let mut fields = Fields::parse(&received.body)?;
     let secret = secrets::given(&mut fields, "secret");
     let spec = spec_of(fields, None, &shared.settings)?;
-    let (peyk, now) = (Arc::clone(&shared), shared.now());
+    let app = own::app(&shared, &caller, &app).await?;
+    let (peyk, by, place) = (Arc::clone(&shared), Arc::clone(&caller), app.app.key.0);
     let work = async move {
-        let app = own::app(&peyk, &caller, &app).await?;
-        types_exist(&peyk, &caller, &spec, None).await?;
+        types_exist(&peyk, &by, &spec, None).await?;
         let endpoint = made(&peyk, &app, spec, secret).await?;
-        Ok(Answer::json(StatusCode::CREATED, &EndpointOut::from(&*endpoint)))
+        let shown = EndpointOut::from(&*endpoint);
+        Ok(Done::json(StatusCode::CREATED, &shown, Made::Endpoint(endpoint.key)))
     };
-    shared.answers.once(key, now, work).await
+    once(&shared, (&caller, &received), &[place.cast_unsigned()], work).await
 }
 
 /// `GET /app/{app}/endpoint/{endpoint}`
@@ -90,12 +91,19 @@ pub(super) async fn put(
     Place((app, endpoint)): Place<Names>,
     received: Received,
 ) -> Answered {
-    let fields = Fields::parse(&received.body)?;
+    let mut fields = Fields::parse(&received.body)?;
     let names_headers = fields.names("headers");
-    let mut spec = spec_of(fields, None, &shared.settings)?;
     let _edit = shared.edits.lock().await;
     let app = own::app(&shared, &caller, &app).await?;
     let old = own::endpoint_of(&app, &endpoint).ok();
+    let secret = match &old {
+        Some(old) => {
+            secrets::unchanged(&mut fields, old);
+            None
+        }
+        None => secrets::given(&mut fields, "secret"),
+    };
+    let mut spec = spec_of(fields, None, &shared.settings)?;
     types_exist(&shared, &caller, &spec, old.as_deref()).await?;
     let (status, endpoint) = match old {
         Some(old) => {
@@ -105,7 +113,7 @@ pub(super) async fn put(
             }
             (StatusCode::OK, changed(&shared, &old, spec).await?)
         }
-        None => (StatusCode::CREATED, made(&shared, &app, spec, None).await?),
+        None => (StatusCode::CREATED, made(&shared, &app, spec, secret).await?),
     };
     Ok(Answer::json(status, &EndpointOut::from(&*endpoint)).into_response())
 }
@@ -118,15 +126,12 @@ pub(super) async fn patch(
     received: Received,
 ) -> Answered {
     let mut fields = Fields::parse(&received.body)?;
-    let secret = secrets::given(&mut fields, "secret");
     let _edit = shared.edits.lock().await;
     let old = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
+    secrets::unchanged(&mut fields, &old);
     let spec = spec_of(fields, Some(&old.spec), &shared.settings)?;
     types_exist(&shared, &caller, &spec, Some(&old)).await?;
-    let mut endpoint = changed(&shared, &old, spec).await?;
-    if let Some(secret) = secret {
-        endpoint = secrets::replace(&shared, &endpoint, secret).await?;
-    }
+    let endpoint = changed(&shared, &old, spec).await?;
     Ok(Answer::json(StatusCode::OK, &EndpointOut::from(&*endpoint)).into_response())
 }
 

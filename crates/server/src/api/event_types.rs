@@ -15,13 +15,14 @@ use resilience::Timestamp;
 use store::StoreError;
 use store::page::{Direction, PageOf};
 
+use super::once::once;
 use super::own;
 use super::schemas;
 use super::views::event_type::EventTypeOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, checked, flag};
-use crate::http::idempotency::Answer;
+use crate::http::idempotency::{Answer, Done, Made};
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
@@ -75,22 +76,24 @@ pub(super) async fn create(
     received: Received,
 ) -> Answered {
     caller.org_only()?;
-    let key = received.ingest_key(&caller, None)?;
     let mut fields = Fields::parse(&received.body)?;
     let name = fields.firm("name", None, None, checked(text::event_type_name));
     let made = read_type(fields, name.unwrap_or_default(), None, shared.now())?;
-    let (peyk, now) = (Arc::clone(&shared), shared.now());
+    let (peyk, org) = (Arc::clone(&shared), caller.org);
     let work = async move {
         let directory = &peyk.engine.stores().directory;
-        match directory.create_event_type(caller.org, made).await {
+        let stored = match directory.create_event_type(org, made).await {
             Err(StoreError::Conflict(_)) => {
                 let detail = "An event type with this name exists already";
-                Err(Problem::conflict("event_type_exists", detail))
+                return Err(Problem::conflict("event_type_exists", detail));
             }
-            made => Ok(Answer::json(StatusCode::CREATED, &EventTypeOut::new(made?, true))),
-        }
+            stored => stored?,
+        };
+        let (name, created_at) = (stored.name.clone(), stored.created_at);
+        let shown = EventTypeOut::new(stored, true);
+        Ok(Done::json(StatusCode::CREATED, &shown, Made::EventType { org, name, created_at }))
     };
-    shared.answers.once(key, now, work).await
+    once(&shared, (&caller, &received), &[], work).await
 }
 
 /// `GET /event-type/{name}`
@@ -179,7 +182,7 @@ fn may_see(caller: &Caller, event_type: &EventType) -> bool {
 
 /// Reads an event type; with an old one, as a patch of it.
 fn read_type(
-    mut fields: Fields,
+    mut fields: Fields<'_>,
     name: String,
     old: Option<&EventType>,
     now: Timestamp,
@@ -199,7 +202,7 @@ fn read_type(
         description: description.unwrap_or_default(),
         archived: archived.unwrap_or_default(),
         deprecated: deprecated.unwrap_or_default(),
-        schemas: fields.nullable(&["schemas"], old_schemas, schemas::read),
+        schemas: fields.nullable_raw(&["schemas"], old_schemas, schemas::read),
         feature_flag: fields.nullable(&["featureFlag"], old_flag, checked(text::event_type_name)),
         created_at: old.map_or(now, |old| old.created_at),
         updated_at: now,

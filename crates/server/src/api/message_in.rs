@@ -5,16 +5,23 @@
 //! Never: turn the payload into values; key order, numbers, escapes, doubles and lone surrogates
 //! stay as they are.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use domain::error::Invalid;
-use domain::limits::{CHANNELS_PER_MESSAGE_MAX, RETENTION_DAYS_MAX, RETENTION_DAYS_MIN};
+use domain::limits::{
+    CHANNELS_PER_MESSAGE_MAX, RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, RETENTION_HOURS_MAX,
+    RETENTION_HOURS_MIN,
+};
 use domain::message::{ContentType, MessageSpec};
 use domain::text;
+use resilience::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
-use crate::http::fields::{Fields, checked, not_json, text as read_text, texts, whole};
+use crate::http::fields::{
+    Fields, TIME_RULE, checked, not_json, text as read_text, texts, time_of, whole,
+};
 use crate::http::problem::Problem;
 
 /// A message that was read.
@@ -35,7 +42,10 @@ struct Shape<'a> {
     payload: &'a RawValue,
     event_id: Option<String>,
     channels: Option<Vec<String>>,
+    tags: Option<Vec<String>>,
+    deliver_at: Option<String>,
     payload_retention_period: Option<u8>,
+    payload_retention_hours: Option<u16>,
     #[serde(borrow)]
     transformations_params: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -44,9 +54,10 @@ struct Shape<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Params {
+struct Params<'a> {
     raw_payload: Option<String>,
-    headers: Option<Map<String, Value>>,
+    #[serde(borrow)]
+    headers: Option<BTreeMap<String, &'a RawValue>>,
 }
 
 /// Reads a body whose payload may have so many bytes.
@@ -63,22 +74,27 @@ pub(super) fn read(body: &[u8], payload_bytes_max: usize) -> Result<MessageIn<'_
     if !shape.payload.get().starts_with('{') {
         return Err(Invalid::new("payload", "must be an object").into());
     }
+    let retention_hours =
+        retention_hours(shape.payload_retention_period, shape.payload_retention_hours)?;
+    let deliver_at = shape.deliver_at.map(|text| deliver_at("deliverAt", &text)).transpose()?;
     let params = params(shape.transformations_params)?;
     let (bytes, is_json) = match &params.raw_payload {
         Some(raw) => (raw.as_bytes(), false),
         None => (shape.payload.get().as_bytes(), true),
     };
     if bytes.len() > payload_bytes_max {
-        return Err(Problem::too_large(payload_bytes_max));
+        return Err(Problem::payload_too_large(payload_bytes_max));
     }
     let spec = MessageSpec {
         event_type: shape.event_type,
         event_id: shape.event_id,
         channels: shape.channels.unwrap_or_default(),
+        tags: shape.tags.unwrap_or_default(),
         // A copy of its own: what is kept must not hold on to the buffer of a connection.
         payload: Bytes::copy_from_slice(bytes),
         content_type: content_type(&params)?,
-        retention_days: shape.payload_retention_period,
+        retention_hours,
+        deliver_at,
     };
     check(&spec)?;
     let payload = is_json.then_some(shape.payload);
@@ -91,16 +107,35 @@ fn check(spec: &MessageSpec) -> Result<(), Invalid> {
     if !spec.channels.is_empty() {
         text::channels("channels", &spec.channels, CHANNELS_PER_MESSAGE_MAX)?;
     }
-    match spec.retention_days {
-        Some(days) if !(RETENTION_DAYS_MIN..=RETENTION_DAYS_MAX).contains(&days) => {
+    text::tags("tags", &spec.tags)
+}
+
+/// How long the payload is kept, named in days or in hours.
+fn retention_hours(days: Option<u8>, hours: Option<u16>) -> Result<Option<u16>, Invalid> {
+    let name = "payloadRetentionHours";
+    match (days, hours) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => {
+            Err(Invalid::new(name, "must not be given beside payloadRetentionPeriod"))
+        }
+        (Some(days), None) if !(RETENTION_DAYS_MIN..=RETENTION_DAYS_MAX).contains(&days) => {
             let rule = format!("must be from {RETENTION_DAYS_MIN} to {RETENTION_DAYS_MAX} days");
             Err(Invalid::new("payloadRetentionPeriod", rule))
         }
-        _ => Ok(()),
+        (Some(days), None) => Ok(Some(u16::from(days) * 24)),
+        (None, Some(hours)) if !(RETENTION_HOURS_MIN..=RETENTION_HOURS_MAX).contains(&hours) => {
+            let rule = format!("must be from {RETENTION_HOURS_MIN} to {RETENTION_HOURS_MAX} hours");
+            Err(Invalid::new(name, rule))
+        }
+        (None, hours) => Ok(hours),
     }
 }
 
-fn params(raw: Option<&RawValue>) -> Result<Params, Invalid> {
+fn deliver_at(name: &str, text: &str) -> Result<Timestamp, Invalid> {
+    time_of(text).ok_or_else(|| Invalid::new(name, TIME_RULE))
+}
+
+fn params(raw: Option<&RawValue>) -> Result<Params<'_>, Invalid> {
     let Some(raw) = raw else { return Ok(Params::default()) };
     let name = "transformationsParams";
     if !raw.get().starts_with('{') {
@@ -111,21 +146,21 @@ fn params(raw: Option<&RawValue>) -> Result<Params, Invalid> {
 }
 
 /// JSON, unless the message names another media type in `transformationsParams.headers`.
-fn content_type(params: &Params) -> Result<ContentType, Invalid> {
+fn content_type(params: &Params<'_>) -> Result<ContentType, Invalid> {
     let named =
         params.headers.iter().flatten().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     let Some((name, value)) = named else { return Ok(ContentType::Json) };
     let refuse = |rule: &str| {
         Invalid::new(name.clone(), rule).within("headers").within("transformationsParams")
     };
-    let text = value.as_str().ok_or_else(|| refuse("must be a text"))?;
+    let text: String = serde_json::from_str(value.get()).map_err(|_| refuse("must be a text"))?;
     let is_visible = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
     if !is_visible || text.trim() != text || text.is_empty() || text.len() > 256 {
         return Err(refuse("must be a media type of 1 to 256 visible ASCII characters"));
     }
-    Ok(match text {
+    Ok(match text.as_str() {
         "application/json" => ContentType::Json,
-        other => ContentType::Other(other.to_owned()),
+        _ => ContentType::Other(text),
     })
 }
 
@@ -136,17 +171,21 @@ fn explain(body: &[u8], said: &str) -> Problem {
         Ok(fields) => fields,
         Err(problem) => return problem,
     };
-    let object = |name: &'static str, value: &Value| match value {
-        Value::Object(_) => Ok(()),
-        _ => Err(Invalid::new(name, "must be an object")),
-    };
     fields.firm("eventType", None, None, checked(text::event_type_name));
     let payload = if fields.names("data") { "data" } else { "payload" };
-    fields.firm(payload, None, None, object);
+    // Not turned into values: it may hold what they cannot.
+    fields.firm_raw(payload, None, None, |name, raw| {
+        let is_object = raw.get().starts_with('{');
+        is_object.then_some(()).ok_or_else(|| Invalid::new(name, "must be an object"))
+    });
     fields.nullable(&["eventId"], None, checked(text::event_id));
     fields.nullable(&["channels"], None, texts);
+    fields.nullable(&["tags"], None, texts);
+    fields.nullable(&["deliverAt"], None, |name, value| deliver_at(name, &read_text(name, value)?));
     let days = u64::from(RETENTION_DAYS_MIN)..=u64::from(RETENTION_DAYS_MAX);
     fields.nullable(&["payloadRetentionPeriod"], None, whole::<u8>(days));
+    let hours = u64::from(RETENTION_HOURS_MIN)..=u64::from(RETENTION_HOURS_MAX);
+    fields.nullable(&["payloadRetentionHours"], None, whole::<u16>(hours));
     if let Some(mut params) = fields.object("transformationsParams") {
         params.nullable(&["rawPayload"], None, read_text);
         fields.absorb(params);

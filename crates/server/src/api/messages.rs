@@ -27,7 +27,7 @@ use super::message_in::{self, MessageIn};
 use super::own;
 use super::views::message::{MessageOut, PayloadOut};
 use crate::http::auth::Auth;
-use crate::http::extract::{Place, Received};
+use crate::http::extract::{Escaped, Place, Received};
 use crate::http::fields::Fields;
 use crate::http::idempotency::{Answer, body_differs};
 use crate::http::paging::Paging;
@@ -44,7 +44,7 @@ pub(super) async fn create(
     Auth(caller): Auth,
     Place(app): Place<String>,
     query: Query,
-    received: Received,
+    Escaped(received): Escaped,
 ) -> Answered {
     caller.org_only()?;
     let with_content = query.flag("with_content", true)?;
@@ -52,8 +52,14 @@ pub(super) async fn create(
     let key = ingest_key(&shared, &caller, &which, &received).await?;
     let MessageIn { spec, payload, application } =
         message_in::read(&received.body, shared.settings.payload_bytes_max)?;
-    let post =
-        Post { org: caller.org, app: which, spec: spec.clone(), key, random: random_for_id()? };
+    let post = Post {
+        org: caller.org,
+        app: which,
+        spec: spec.clone(),
+        only: None,
+        key,
+        random: random_for_id()?,
+    };
     let again = application.map(|application| (application, post.clone()));
     let mut accepted = shared.engine.ingest(post).await?;
     if let (Accepted::NoApplication, Some((application, mut post))) = (&accepted, again) {
@@ -61,7 +67,7 @@ pub(super) async fn create(
         post.key = ingest_key(&shared, &caller, &post.app, &received).await?;
         accepted = shared.engine.ingest(post).await?;
     }
-    answer(accepted, &spec, payload, with_content)
+    answer((StatusCode::ACCEPTED, accepted), &spec, payload, with_content)
 }
 
 /// The post's key, scoped by the application that the path leads to now; without a key nothing is
@@ -76,11 +82,13 @@ async fn ingest_key(
         return Ok(None);
     }
     let known = shared.engine.app(caller.org, which).await?;
-    received.ingest_key(caller, known.as_ref().map(|known| &known.app.id))
+    let place = known.map(|known| known.app.key.0.cast_unsigned());
+    received.ingest_key(caller, place.as_slice())
 }
 
-fn answer(
-    accepted: Accepted,
+/// The answer to a post, with this status if it was accepted.
+pub(super) fn answer(
+    (status, accepted): (StatusCode, Accepted),
     spec: &MessageSpec,
     payload: Option<&RawValue>,
     with_content: bool,
@@ -89,13 +97,17 @@ fn answer(
         Accepted::New { id, accepted_at, .. } => {
             let shown = match payload {
                 _ if !with_content => PayloadOut::LeftOut,
-                Some(raw) => PayloadOut::Json(raw),
+                Some(raw) => PayloadOut::Object(raw),
                 None => PayloadOut::of(&spec.payload),
             };
             MessageOut::new(*id, *accepted_at, spec, shown)
         }
         Accepted::Repeated(message) => MessageOut::stored(message, with_content),
         Accepted::BodyDiffers => return Err(body_differs()),
+        Accepted::DeliverAtOutside => {
+            let rule = "must be within 24 hours from now, and before the payload goes";
+            return Err(Invalid::new("deliverAt", rule).into());
+        }
         Accepted::EventIdTaken => {
             let detail = "A message with this eventId exists already";
             return Err(Problem::conflict("conflict", detail));
@@ -104,11 +116,11 @@ fn answer(
         // The engine matches again by itself; this is left when it gave up.
         Accepted::Stale => return Err(Problem::overloaded()),
     };
-    Ok(Answer::json(StatusCode::ACCEPTED, &answer).into_response())
+    Ok(Answer::json(status, &answer).into_response())
 }
 
-/// Creates the application that a message brought along; its uid must be the one in the path.
-async fn create_application(
+/// Creates the application that a request brought along; its uid must be the one in the path.
+pub(super) async fn create_application(
     shared: &Shared,
     caller: &Caller,
     which: &IdOrUid,
@@ -139,9 +151,7 @@ pub(super) async fn list(
 ) -> Answered {
     let with_content = query.flag("with_content", true)?;
     let filter = filter_of(&query)?;
-    // With only a lower bound the earliest page after it is meant.
-    let far = filter.after.is_some() && filter.before.is_none();
-    let paging = Paging::fixed(&query, Direction::Descending)?.with_far_end(far);
+    let paging = Paging::fixed(&query, Direction::Descending)?.with_far_end(far_end(&filter));
     let page =
         paging.page(|text| PublicId::parse(Kind::Message, text).map(|id| MessageKey(id.key())))?;
     let app = own::app(&shared, &caller, &app).await?;
@@ -153,15 +163,16 @@ pub(super) async fn list(
     Ok(Answer::json(StatusCode::OK, &list).into_response())
 }
 
+/// With only a lower bound the earliest page after it is meant.
+pub(super) const fn far_end(filter: &MessageFilter) -> bool {
+    filter.after.is_some() && filter.before.is_none()
+}
+
 /// Reads which messages are asked for.
 pub(super) fn filter_of(query: &Query) -> Result<MessageFilter, Problem> {
-    let channel = query.get("channel").map(str::to_owned);
-    if let Some(channel) = &channel {
-        text::channel("channel", channel)
-            .map_err(|fault| crate::http::query::refuse("channel", &fault.rule))?;
-    }
     Ok(MessageFilter {
-        channel,
+        channel: query.text("channel", text::channel)?,
+        tag: query.text("tag", text::tag)?,
         event_types: query.list("event_types", text::event_type_name)?,
         before: query.time("before")?,
         after: query.time("after")?,

@@ -31,6 +31,11 @@ pub(super) fn post<H: Handler<T, Arc<Shared>>, T: 'static>(handler: H) -> Method
     none().post(handler)
 }
 
+/// PUT and nothing else yet.
+pub(super) fn put<H: Handler<T, Arc<Shared>>, T: 'static>(handler: H) -> Methods {
+    none().put(handler)
+}
+
 /// DELETE and nothing else yet.
 pub(super) fn delete<H: Handler<T, Arc<Shared>>, T: 'static>(handler: H) -> Methods {
     none().delete(handler)

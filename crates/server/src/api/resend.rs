@@ -10,10 +10,11 @@ use axum::response::Response;
 use http::StatusCode;
 use store::history::Resent;
 
+use super::once::once;
 use super::own;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
-use crate::http::idempotency::Answer;
+use crate::http::idempotency::{Done, Made};
 use crate::http::problem::Problem;
 use crate::state::Shared;
 
@@ -24,27 +25,32 @@ pub(super) async fn resend(
     Place((app, message, endpoint)): Place<(String, String, String)>,
     received: Received,
 ) -> Result<Response, Problem> {
-    let key = received.ingest_key(&caller, None)?;
-    let (peyk, now) = (Arc::clone(&shared), shared.now());
+    let app = own::app(&shared, &caller, &app).await?;
+    let endpoint = own::endpoint_of(&app, &endpoint)?;
+    let message = own::message_of(&shared, app.app.key, &message).await?.key;
+    let (peyk, place) = (Arc::clone(&shared), [message.0, endpoint.key.0.cast_unsigned()]);
     let work = async move {
-        let app = own::app(&peyk, &caller, &app).await?;
-        let endpoint = own::endpoint_of(&app, &endpoint)?;
-        let message = own::message_of(&peyk, app.app.key, &message).await?;
         if endpoint.spec.disabled.is_some() {
-            let detail = "The endpoint is disabled: enable it first";
-            return Err(Problem::bad_request("endpoint_disabled", detail));
+            return Err(endpoint_disabled());
         }
-        if peyk.engine.in_flight(endpoint.key, message.key).await? {
+        if peyk.engine.in_flight(endpoint.key, message).await? {
             let detail = "This message is being sent to this endpoint right now";
             return Err(Problem::conflict("in_flight", detail));
         }
-        match peyk.engine.stores().history.resend(message.key, endpoint.key).await? {
-            Resent::Pending => Ok(Answer::json(StatusCode::ACCEPTED, &serde_json::Map::new())),
+        match peyk.engine.stores().history.resend(message, endpoint.key).await? {
+            Resent::Pending => {
+                Ok(Done::json(StatusCode::ACCEPTED, &serde_json::Map::new(), Made::Nothing))
+            }
             Resent::PayloadGone => Err(payload_gone()),
             Resent::Missing => Err(own::missing()),
         }
     };
-    shared.answers.once(key, now, work).await
+    once(&shared, (&caller, &received), &place, work).await
+}
+
+/// Nothing is sent to it now.
+pub(super) fn endpoint_disabled() -> Problem {
+    Problem::bad_request("endpoint_disabled", "The endpoint is disabled: enable it first")
 }
 
 /// Nothing is left to send.

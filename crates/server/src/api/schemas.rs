@@ -6,13 +6,17 @@
 
 use domain::error::Invalid;
 use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::http::fields::value_of;
 
 /// Bytes of all schemas of one event type.
 const BYTES_MAX: usize = 256 << 10;
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// Reads schemas by version.
-pub(super) fn read(name: &'static str, value: &Value) -> Result<String, Invalid> {
+/// Reads schemas by version; they are kept as they are spelled.
+pub(super) fn read(name: &'static str, raw: &RawValue) -> Result<String, Invalid> {
+    let value = value_of(name, raw)?;
     let map = value
         .as_object()
         .ok_or_else(|| Invalid::new(name, "must be an object of JSON Schemas by version"))?;
@@ -22,11 +26,10 @@ pub(super) fn read(name: &'static str, value: &Value) -> Result<String, Invalid>
             return Err(Invalid::new(version.clone(), rule).within(name));
         }
     }
-    let json = value.to_string();
-    if json.len() > BYTES_MAX {
+    if raw.get().len() > BYTES_MAX {
         return Err(Invalid::new(name, format!("must be at most {BYTES_MAX} bytes as JSON")));
     }
-    Ok(json)
+    Ok(raw.get().to_owned())
 }
 
 /// The keyword that is wrong, if one is. The depth is bounded by the JSON reader.
@@ -94,7 +97,10 @@ mod tests {
     use super::*;
 
     fn reads(json: &str) -> bool {
-        read("schemas", &serde_json::from_str(json).unwrap()).is_ok()
+        match read("schemas", serde_json::from_str(json).unwrap()) {
+            Ok(kept) => kept == json,
+            Err(_) => false,
+        }
     }
 
     #[test]
@@ -105,6 +111,7 @@ mod tests {
             r#"{"1":true}"#,
             r#"{"1":{"type":"object","properties":{"a":{"type":["string","null"]}},"required":["a"]}}"#,
             r#"{"1":{"allOf":[{"minimum":1}],"items":{"type":"integer"},"x-own":7,"examples":[{}]}}"#,
+            r#"{"2": {"minimum":1.0e+2, "maximum":123456789012345678901234567890}, "1": {}}"#,
         ] {
             assert!(reads(good), "{good}");
         }
@@ -122,6 +129,7 @@ mod tests {
             r#"{"1":{"anyOf":[]}}"#,
             r#"{"1":{"oneOf":[{"minLength":-1}]}}"#,
             r#"{"1":{"multipleOf":0}}"#,
+            r#"{"1":{"minimum":1e999}}"#,
         ] {
             assert!(!reads(bad), "{bad}");
         }

@@ -1,23 +1,31 @@
-//! Whether the process may open as many descriptors as sends in flight can need.
+//! How many connections the process may take, given how many files it may open, and whether that
+//! leaves enough for sends.
 //!
 //! Never: refuse to start; a warning says what to raise.
 
-/// For the API's connections, the database and the rest.
-const BESIDE_SENDS: usize = 512;
+/// Connections of the API at once, where there are descriptors enough.
+const CONNECTIONS_MAX: usize = 4_096;
+/// For the database and the rest.
+const BESIDE: usize = 512;
 
-/// Warns when the limit is too low.
-pub(super) fn check(sends_max: usize) {
+/// Connections of the API at once: at most half of what may be open. Warns when that or sends may
+/// run out.
+pub(super) fn connections_max(sends_max: usize) -> usize {
     // Where there is no such file, nothing is known and nothing is said.
-    let Ok(limits) = std::fs::read_to_string("/proc/self/limits") else { return };
-    let needed = sends_max + BESIDE_SENDS;
-    if let Some(limit) = soft_limit(&limits).filter(|limit| *limit < needed) {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let Some(limit) = soft_limit(&limits) else { return CONNECTIONS_MAX };
+    let needed = sends_max + CONNECTIONS_MAX + BESIDE;
+    let connections_max = CONNECTIONS_MAX.min(limit / 2);
+    if limit < needed {
         tracing::warn!(
             limit,
             needed,
-            "the limit of open files is below what {sends_max} sends at once can need: \
-             raise it with `ulimit -n {needed}` or LimitNOFILE"
+            connections_max,
+            "the limit of open files is below what {sends_max} sends and {CONNECTIONS_MAX} \
+             connections at once can need: raise it with `ulimit -n {needed}` or LimitNOFILE"
         );
     }
+    connections_max
 }
 
 /// The soft limit; `None` when it is unlimited or not there.

@@ -1,8 +1,8 @@
 //! The secret that tokens are signed with: the one in the settings, else one of this data
 //! directory.
 //!
-//! It is made at the first start, readable by its owner only. Two processes that start at once end
-//! up with the same.
+//! It is made at the first start of a server, readable by its owner only. Two processes that start
+//! at once end up with the same.
 //! Never: print it, or replace one that is there.
 
 use std::io::{ErrorKind, Write as _};
@@ -17,28 +17,51 @@ use crate::config::Settings;
 
 const FILE: &str = "jwt_secret";
 
-/// The secret in force.
-pub(crate) fn read_or_make(settings: &Settings) -> Result<String, String> {
+/// The secret in force, made when there is none yet.
+pub(super) fn read_or_make(settings: &Settings) -> Result<String, String> {
     match &settings.jwt_secret {
         Some(secret) => Ok(secret.reveal().to_owned()),
         None => in_directory(&settings.data_dir),
     }
 }
 
+/// The secret in force; a token under one that was made only now would fit no server.
+pub(crate) fn read(settings: &Settings) -> Result<String, String> {
+    if let Some(secret) = &settings.jwt_secret {
+        return Ok(secret.reveal().to_owned());
+    }
+    let path = settings.data_dir.join(FILE);
+    found(&path)?.ok_or_else(|| {
+        format!(
+            "there is no {}: start `peyk serve` first, or name its data directory with --config or \
+             PEYK_DATA_DIR",
+            path.display()
+        )
+    })
+}
+
 fn in_directory(data_dir: &Path) -> Result<String, String> {
     let path = data_dir.join(FILE);
-    let said = |what: &str, fault: &dyn std::fmt::Display| {
-        format!("cannot {what} {}: {fault}; or set jwt_secret", path.display())
-    };
-    match std::fs::read_to_string(&path) {
-        Ok(text) => return checked(&path, &text),
-        Err(fault) if fault.kind() == ErrorKind::NotFound => {}
-        Err(fault) => return Err(said("read", &fault)),
+    if let Some(secret) = found(&path)? {
+        return Ok(secret);
     }
-    std::fs::create_dir_all(data_dir).map_err(|fault| said("make the directory of", &fault))?;
-    make(data_dir, &path).map_err(|fault| said("make", &fault))?;
-    let text = std::fs::read_to_string(&path).map_err(|fault| said("read", &fault))?;
-    checked(&path, &text)
+    std::fs::create_dir_all(data_dir)
+        .map_err(|fault| said("make the directory of", &path, &fault))?;
+    make(data_dir, &path).map_err(|fault| said("make", &path, &fault))?;
+    found(&path)?.ok_or_else(|| said("read", &path, &ErrorKind::NotFound.into()))
+}
+
+fn said(what: &str, path: &Path, fault: &std::io::Error) -> String {
+    format!("cannot {what} {}: {fault}; or set jwt_secret", path.display())
+}
+
+/// The secret in this file, if there is one.
+fn found(path: &Path) -> Result<Option<String>, String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => checked(path, &text).map(Some),
+        Err(fault) if fault.kind() == ErrorKind::NotFound => Ok(None),
+        Err(fault) => Err(said("read", path, &fault)),
+    }
 }
 
 fn checked(path: &Path, text: &str) -> Result<String, String> {

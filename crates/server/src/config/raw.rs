@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 }
 
 /// Every key.
-pub(crate) const KEYS: [(&str, Kind); 35] = [
+pub(crate) const KEYS: [(&str, Kind); 39] = [
     ("listen_address", Kind::Text),
     ("data_dir", Kind::Text),
     ("database_url", Kind::Text),
@@ -44,6 +44,7 @@ pub(crate) const KEYS: [(&str, Kind); 35] = [
     ("log.format", Kind::Text),
     ("log.level", Kind::Text),
     ("limits.payload_bytes_max", Kind::Whole),
+    ("limits.requests_per_s_per_token", Kind::Whole),
     ("retry.strategy", Kind::Text),
     ("retry.base", Kind::Text),
     ("retry.cap", Kind::Text),
@@ -68,6 +69,9 @@ pub(crate) const KEYS: [(&str, Kind); 35] = [
     ("proxy.url", Kind::Text),
     ("proxy.except", Kind::List),
     ("replay.rate_per_s", Kind::Whole),
+    ("retention.payload", Kind::Text),
+    ("retention.dead_letters", Kind::Text),
+    ("retention.messages", Kind::Text),
 ];
 
 /// A value as written.
@@ -101,6 +105,10 @@ impl Raw {
     pub(crate) fn defaults() -> Result<Self, ConfigError> {
         let mut raw = Self::default();
         raw.overlay_file(DEFAULTS, "config.default.toml")?;
+        // Nobody wrote these: a fault of one is that of another setting which does not go with it.
+        for (key, written) in &mut raw.0 {
+            written.name = format!("`{key}`, left at its default,");
+        }
         Ok(raw)
     }
 

@@ -12,6 +12,8 @@ use domain::policy::{BreakerOverrides, RetrySettings};
 use domain::target::Guard;
 use engine::settings::HeaderFamilies;
 use resilience::{BreakerConfig, PolicyError};
+use store::prune::Retention;
+use tracing_subscriber::EnvFilter;
 
 use super::error::ConfigError;
 use super::raw::{Raw, Value, Written};
@@ -21,6 +23,10 @@ use crate::spelling;
 const PAYLOAD_BYTES: std::ops::RangeInclusive<u64> = 1_024..=3 << 20;
 /// What a body may hold beside its payload.
 const BESIDE_PAYLOAD_BYTES: usize = 64 << 10;
+/// A text in JSON is at most so many times as long as what it says: `\u0000`.
+const ESCAPED_TIMES: usize = 6;
+/// How much is logged.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// Characters of a secret that is given, at least.
 const SECRET_CHARS_MIN: usize = 16;
 
@@ -74,6 +80,8 @@ pub(crate) struct Settings {
     pub(crate) payload_bytes_max: usize,
     /// A request body may be so large: the payload and what stands beside it.
     pub(crate) body_bytes_max: usize,
+    /// The same where the payload may be a text in JSON.
+    pub(crate) escaped_bytes_max: usize,
     pub(crate) retry: RetrySettings,
     pub(crate) lane_hold_max: Duration,
     pub(crate) breaker: BreakerConfig,
@@ -84,6 +92,10 @@ pub(crate) struct Settings {
     pub(crate) signing_headers: HeaderFamilies,
     pub(crate) signing_default: SigningKind,
     pub(crate) https_only: bool,
+    pub(crate) retention: Retention,
+    pub(crate) replay_rate_per_s: u32,
+    /// Requests a second that one token may make; 0 for no bound.
+    pub(crate) token_requests_per_s: u32,
 }
 
 impl Settings {
@@ -110,6 +122,7 @@ impl Settings {
             log_level: read.log_level()?,
             payload_bytes_max,
             body_bytes_max: payload_bytes_max + BESIDE_PAYLOAD_BYTES,
+            escaped_bytes_max: payload_bytes_max * ESCAPED_TIMES + BESIDE_PAYLOAD_BYTES,
             retry: read.retry()?,
             lane_hold_max: read.span("retry.lane_hold_max")?,
             breaker: read.breaker()?,
@@ -130,6 +143,13 @@ impl Settings {
                 &[("hmac256", SigningKind::Hmac), ("ed25519", SigningKind::Ed25519)],
             )?,
             https_only: read.flag("endpoint.https_only")?,
+            retention: read.retention()?,
+            token_requests_per_s: to_u32(
+                read.in_range("limits.requests_per_s_per_token", &(0..=1_000_000))?,
+            ),
+            replay_rate_per_s: to_u32(
+                read.in_range("replay.rate_per_s", &(1..=u64::from(limits::REPLAY_RATE_MAX)))?,
+            ),
         })
     }
 }
@@ -242,13 +262,17 @@ impl Reader<'_> {
 
     fn log_level(&self) -> Result<String, ConfigError> {
         let text = self.text("log.level")?;
-        match tracing_subscriber::EnvFilter::builder().parse(text) {
-            Ok(_) => Ok(text.to_owned()),
-            Err(_) => Err(self.fault(
-                "log.level",
-                "must be error, warn, info, debug, trace, or directives like info,engine=debug",
-            )),
+        // A bare word that is no level would be taken for the name of a module.
+        let is_level = |word: &str| LEVELS.contains(&word.trim());
+        let is_directive = |part: &str| match part.split_once('=') {
+            Some((target, level)) => !target.trim().is_empty() && is_level(level),
+            None => is_level(part),
+        };
+        if text.split(',').all(is_directive) && EnvFilter::builder().parse(text).is_ok() {
+            return Ok(text.to_owned());
         }
+        let rule = spelling::one_of(&LEVELS);
+        Err(self.fault("log.level", &format!("{rule}, or directives like info,engine=debug")))
     }
 
     fn attempt(&self) -> Result<(Duration, Duration), ConfigError> {
@@ -305,6 +329,28 @@ impl Reader<'_> {
         Ok(breaker)
     }
 
+    fn retention(&self) -> Result<Retention, ConfigError> {
+        let keep = Retention {
+            payload: self.kept("retention.payload")?,
+            dead_letters: self.kept("retention.dead_letters")?,
+            messages: self.kept("retention.messages")?,
+        };
+        if keep.messages < keep.payload {
+            let rule = "must not be shorter than retention.payload";
+            return Err(self.fault("retention.messages", rule));
+        }
+        Ok(keep)
+    }
+
+    fn kept(&self, key: &str) -> Result<Duration, ConfigError> {
+        let span = self.span(key)?;
+        if span < limits::RETENTION_MIN {
+            let least = spelling::duration_text(limits::RETENTION_MIN);
+            return Err(self.fault(key, &format!("must be at least {least}")));
+        }
+        Ok(span)
+    }
+
     fn policy_fault(&self, section: &str, fault: PolicyError) -> ConfigError {
         let field = policy_field(fault.field);
         self.fault(&format!("{section}.{field}"), &fault.rule.replace("calls_max", "attempts_max"))
@@ -313,7 +359,6 @@ impl Reader<'_> {
     /// Settings that this build takes but does not act on yet are checked all the same.
     fn later_work(&self) -> Result<(), ConfigError> {
         self.span("suspend_after")?;
-        self.in_range("replay.rate_per_s", &(1..=10_000))?;
         if self.optional("proxy.url").is_some() {
             return Err(self.fault("proxy.url", "names a proxy, which is not in this build"));
         }

@@ -48,6 +48,7 @@ fn the_documented_defaults_are_the_defaults() {
     assert_eq!(settings.connect_timeout, engine.connect_timeout);
     assert_eq!((settings.window_start, settings.window_max), (4, 64));
     assert_eq!(settings.lane_hold_max, engine.lane_hold_max);
+    assert_eq!(settings.retention, engine.retention);
     assert_eq!(settings.payload_bytes_max, domain::limits::BODY_BYTES_MAX);
     assert_eq!(settings.listen_address, "127.0.0.1:8071");
     assert_eq!(settings.database, Path::new("./peyk-data/peyk.db"));
@@ -122,7 +123,9 @@ fn what_is_wrong_is_named_in_one_line() {
         ("[retry]\nattempts_max = 0", "`retry.attempts_max` in peyk.toml must be from 1 to"),
         ("[retry]\nbase = \"5\"", "`retry.base` in peyk.toml must be a whole number with a unit"),
         ("[retry]\ncap = \"1s\"", "`retry.cap` in peyk.toml must not be below base"),
-        ("[retry]\nstrategy = \"schedule\"", "retry.schedule` in config.default.toml must not be"),
+        ("[retry]\nstrategy = \"schedule\"", "`retry.schedule`, left at its default, must not be"),
+        ("[window]\nmax = 2", "`window.start`, left at its default, must be from 1 to 2"),
+        ("[retry]\nbase = \"2h\"", "`retry.cap`, left at its default, must not be below base"),
         ("[retry]\nstrategy = \"x\"", "must be one of exponential, fixed"),
         ("[retry]\nretry_on = \"2xx\"", "`retry.retry_on` in peyk.toml must be `transient`"),
         ("[breaker]\nopen_for = \"1h\"", "must not be below open_for"),
@@ -136,7 +139,20 @@ fn what_is_wrong_is_named_in_one_line() {
         ("allowed_targets = [\"127.0.0.1/8\"]", "`allowed_targets` in peyk.toml is wrong"),
         ("listen_address = \"8071\"", "must be host:port"),
         ("listen_address = \":8071\"", "must be host:port"),
-        ("[log]\nlevel = \"=,=\"", "`log.level` in peyk.toml must be error"),
+        (
+            "[log]\nlevel = \"=,=\"",
+            "`log.level` in peyk.toml must be one of off, error, warn, info",
+        ),
+        ("[log]\nlevel = \"loud\"", "`log.level` in peyk.toml must be one of off, error"),
+        ("[log]\nlevel = \"info,engine\"", "`log.level` in peyk.toml must be one of"),
+        ("[log]\nlevel = \"engine=loud\"", "`log.level` in peyk.toml must be one of"),
+        ("[log]\nlevel = \"info,\"", "`log.level` in peyk.toml must be one of"),
+        ("[retention]\npayload = \"23h\"", "`retention.payload` in peyk.toml must be at least 24h"),
+        ("[retention]\ndead_letters = \"0d\"", "`retention.dead_letters` in peyk.toml must be at"),
+        (
+            "[retention]\nmessages = \"89d\"",
+            "`retention.messages` in peyk.toml must not be shorter than retention.payload",
+        ),
         ("[proxy]\nurl = \"http://p\"", "not in this build"),
         ("data_dir = \"a\"\nb", "peyk.toml line 2"),
     ];

@@ -4,12 +4,15 @@
 
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, MatchedPath};
 use http::{header, request::Parts};
 
 use super::problem::Problem;
 use super::tokens::{Caller, invalid};
 use crate::state::Shared;
+
+/// What ends a token, and so is open to one that may only look.
+pub(crate) const LOGOUT: &str = "/api/v1/auth/logout";
 
 /// The caller of a request.
 pub(crate) struct Auth(pub(crate) Arc<Caller>);
@@ -26,6 +29,13 @@ impl FromRequestParts<Arc<Shared>> for Auth {
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(invalid());
         }
-        shared.tokens.check(token.trim(), shared.now()).map(Self)
+        let now = shared.now();
+        let caller = shared.tokens.check(token.trim(), now)?;
+        shared.token_rates.take(&caller.hash, now)?;
+        let ends = parts.extensions.get::<MatchedPath>().is_some_and(|it| it.as_str() == LOGOUT);
+        if !parts.method.is_safe() && !ends {
+            caller.full_access()?;
+        }
+        Ok(Self(caller))
     }
 }

@@ -4,13 +4,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::{FromRequest, FromRequestParts, MatchedPath, Path, Request};
 use bytes::Bytes;
+use domain::error::Invalid;
 use domain::idempotency::IngestKey;
-use domain::ids::PublicId;
 use domain::text;
 use http::request::Parts;
-use http::{HeaderMap, Method, Uri, header};
+use http::{HeaderMap, Method, header};
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
@@ -41,33 +41,55 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Shared>> for Place<T> {
 
 /// A request that was read to its end.
 pub(crate) struct Received {
-    /// Its method.
-    pub(crate) method: Method,
-    /// Its target.
-    pub(crate) uri: Uri,
-    /// Its headers.
-    pub(crate) headers: HeaderMap,
     /// Its body.
     pub(crate) body: Bytes,
+    method: Method,
+    /// The template of its path.
+    route: Option<MatchedPath>,
+    headers: HeaderMap,
     _hold: Hold,
 }
+
+/// The same for a body that may hold a payload with every character escaped.
+pub(crate) struct Escaped(pub(crate) Received);
 
 impl FromRequest<Arc<Shared>> for Received {
     type Rejection = Problem;
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Self::Rejection> {
+        Self::read(request, shared, shared.settings.body_bytes_max).await
+    }
+}
+
+impl FromRequest<Arc<Shared>> for Escaped {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Self::Rejection> {
+        Received::read(request, shared, shared.settings.escaped_bytes_max).await.map(Self)
+    }
+}
+
+impl Received {
+    async fn read(request: Request, shared: &Shared, most: usize) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let announced = parts
             .headers
             .get(header::CONTENT_LENGTH)
             .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        let (body, hold) = shared.budget.read(body, announced).await?;
-        let Parts { method, uri, headers, .. } = parts;
-        Ok(Self { method, uri, headers, body, _hold: hold })
+        let (body, hold) = shared.budget.read(body, announced, most).await?;
+        let Parts { method, headers, mut extensions, .. } = parts;
+        let route = extensions.remove::<MatchedPath>();
+        Ok(Self { body, method, route, headers, _hold: hold })
     }
-}
 
-impl Received {
+    /// Where this server is, as the request reached it; a proxy in between says which scheme that
+    /// was.
+    pub(crate) fn origin(&self) -> String {
+        let text = |name: &str| self.headers.get(name).and_then(|value| value.to_str().ok());
+        let scheme = text("x-forwarded-proto").filter(|scheme| *scheme == "https");
+        format!("{}://{}", scheme.unwrap_or("http"), text("host").unwrap_or("localhost"))
+    }
+
     /// Whether there is an `idempotency-key`, good or bad.
     pub(crate) fn has_idempotency_key(&self) -> bool {
         self.headers.contains_key(NAME)
@@ -75,11 +97,14 @@ impl Received {
 
     /// The `idempotency-key`, if there is one.
     fn idempotency_key(&self) -> Result<Option<&str>, Problem> {
-        let Some(value) = self.headers.get(NAME) else { return Ok(None) };
-        let refuse = |rule: &str| Problem::field(&["header", NAME], rule, "value_error");
-        let Ok(key) = value.to_str() else {
-            return Err(refuse("must be visible ASCII characters"));
-        };
+        let mut values = self.headers.get_all(NAME).iter();
+        let Some(value) = values.next() else { return Ok(None) };
+        let refuse = |rule: &str| Problem::field(&["header", NAME], rule, Invalid::KIND);
+        if values.next().is_some() {
+            return Err(refuse("must be given once"));
+        }
+        // What is no text breaks the same rule as an empty one.
+        let key = value.to_str().unwrap_or_default();
         match text::idempotency_key(NAME, key) {
             Ok(()) => Ok(Some(key)),
             Err(fault) => Err(refuse(&fault.rule)),
@@ -88,24 +113,25 @@ impl Received {
 
     /// The name of this request: who asked, how, where and with which key; and of its body.
     ///
-    /// `place` is what the path leads to now: a name may lead to another thing later, and a key
-    /// belongs to the thing.
+    /// `place` is what the path leads to now, by inner numbers: a name may lead to another thing
+    /// later, and a key belongs to the thing.
     pub(crate) fn ingest_key(
         &self,
         caller: &Caller,
-        place: Option<&PublicId>,
+        place: &[u64],
     ) -> Result<Option<IngestKey>, Problem> {
         let Some(key) = self.idempotency_key()? else { return Ok(None) };
         let mut scope = Sha256::new();
-        for part in [&caller.subject, self.method.as_str(), self.uri.path(), key] {
+        let route = self.route.as_ref().map_or("", MatchedPath::as_str);
+        for part in [&caller.subject, self.method.as_str(), route, key] {
             // The length in front keeps neighbours apart.
             scope.update(part.len().to_le_bytes());
             scope.update(part);
         }
         // An application's token names its organisation beside its subject; both are one caller.
         scope.update(caller.org.as_bytes());
-        if let Some(place) = place {
-            scope.update(place.as_bytes());
+        for number in place {
+            scope.update(number.to_le_bytes());
         }
         let body = Sha256::digest(&self.body);
         Ok(Some(IngestKey { scope: first_half(&scope.finalize()), body: first_half(&body) }))

@@ -1,40 +1,46 @@
 //! A JSON object as a caller sent it, read field by field; every fault is gathered and named.
 //!
-//! In: a body. Out: values, or one 422 with all that is wrong. Unknown fields are ignored.
+//! In: a body. Out: values, or one 422 with all that is wrong. Unknown fields are ignored whatever
+//! they hold: a value is read when its field is asked for.
 //! Three ways of reading mirror the three writes: a create or PUT has no old value, so an absent
 //! field is its default; a PATCH has one, so an absent field keeps it. `null` clears what may be
 //! cleared.
 //! Never: coerce; a number is no text.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use domain::error::Invalid;
 use domain::text;
-use serde_json::{Map, Value};
+use resilience::Timestamp;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::problem::{NOT_JSON, Problem};
 
 /// The fields of one object.
 #[derive(Debug)]
-pub(crate) struct Fields {
-    map: Map<String, Value>,
+pub(crate) struct Fields<'a> {
+    map: BTreeMap<String, &'a RawValue>,
     outer: Vec<String>,
     faults: Vec<Invalid>,
 }
 
 /// What is there under a name.
-enum Given {
+enum Given<'a> {
     Absent,
     Null,
-    Value(Value),
+    Value(&'a RawValue),
 }
 
-impl Fields {
+impl<'a> Fields<'a> {
     /// Reads a body, which must be an object.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Problem> {
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Problem> {
         match serde_json::from_slice(body) {
-            Ok(Value::Object(map)) => Ok(Self { map, outer: Vec::new(), faults: Vec::new() }),
-            Ok(_) => Err(Problem::field(&["body"], "must be a JSON object", Invalid::KIND)),
+            Ok(map) => Ok(Self { map, outer: Vec::new(), faults: Vec::new() }),
+            Err(fault) if fault.is_data() => {
+                Err(Problem::field(&["body"], "must be a JSON object", Invalid::KIND))
+            }
             Err(fault) => Err(not_json(&fault)),
         }
     }
@@ -75,10 +81,20 @@ impl Fields {
         old: Option<T>,
         read: impl FnOnce(&'static str, &Value) -> Result<T, Invalid>,
     ) -> Option<T> {
+        self.nullable_raw(names, old, |name, raw| read(name, &value_of(name, raw)?))
+    }
+
+    /// The same, read from its spelling.
+    pub(crate) fn nullable_raw<T>(
+        &mut self,
+        names: &[&'static str],
+        old: Option<T>,
+        read: impl FnOnce(&'static str, &'a RawValue) -> Result<T, Invalid>,
+    ) -> Option<T> {
         match self.take(names) {
             (_, Given::Absent) => old,
             (_, Given::Null) => None,
-            (name, Given::Value(value)) => self.check(read(name, &value)),
+            (name, Given::Value(raw)) => self.check(read(name, raw)),
         }
     }
 
@@ -90,8 +106,19 @@ impl Fields {
         default: Option<T>,
         read: impl FnOnce(&'static str, &Value) -> Result<T, Invalid>,
     ) -> Option<T> {
+        self.firm_raw(name, old, default, |name, raw| read(name, &value_of(name, raw)?))
+    }
+
+    /// The same, read from its spelling.
+    pub(crate) fn firm_raw<T>(
+        &mut self,
+        name: &'static str,
+        old: Option<T>,
+        default: Option<T>,
+        read: impl FnOnce(&'static str, &'a RawValue) -> Result<T, Invalid>,
+    ) -> Option<T> {
         match (self.take(&[name]).1, old, default) {
-            (Given::Value(value), _, _) => self.check(read(name, &value)),
+            (Given::Value(raw), _, _) => self.check(read(name, raw)),
             (Given::Absent, Some(old), _) => Some(old),
             (Given::Absent | Given::Null, None, Some(default)) => Some(default),
             (Given::Null, Some(_), _) => {
@@ -107,9 +134,8 @@ impl Fields {
 
     /// An object within this one; `None` when absent or `null`.
     pub(crate) fn object(&mut self, name: &'static str) -> Option<Self> {
-        let map = self.nullable(&[name], None, |name, value| match value {
-            Value::Object(map) => Ok(map.clone()),
-            _ => Err(Invalid::new(name, "must be an object")),
+        let map = self.nullable_raw(&[name], None, |name, raw| {
+            serde_json::from_str(raw.get()).map_err(|_| Invalid::new(name, "must be an object"))
         })?;
         let outer = self.outer.iter().cloned().chain([name.to_owned()]).collect();
         Some(Self { map, outer, faults: Vec::new() })
@@ -120,12 +146,12 @@ impl Fields {
         self.faults.extend(inner.faults);
     }
 
-    fn take(&mut self, names: &[&'static str]) -> (&'static str, Given) {
+    fn take(&mut self, names: &[&'static str]) -> (&'static str, Given<'a>) {
         for name in names {
             match self.map.remove(*name) {
                 None => {}
-                Some(Value::Null) => return (name, Given::Null),
-                Some(value) => return (name, Given::Value(value)),
+                Some(raw) if raw.get() == "null" => return (name, Given::Null),
+                Some(raw) => return (name, Given::Value(raw)),
             }
         }
         (names.first().copied().unwrap_or_default(), Given::Absent)
@@ -136,6 +162,12 @@ impl Fields {
 pub(crate) fn not_json(fault: &serde_json::Error) -> Problem {
     let rule = format!("is not valid JSON: {fault}");
     Problem::field(&["body", &fault.line().to_string()], rule, NOT_JSON)
+}
+
+/// Reads a value; one that no number, text or depth of ours can hold breaks the rule.
+pub(crate) fn value_of(name: &str, raw: &RawValue) -> Result<Value, Invalid> {
+    serde_json::from_str(raw.get())
+        .map_err(|fault| Invalid::new(name, format!("cannot be read: {fault}")))
 }
 
 /// Reads a text.
@@ -178,6 +210,15 @@ pub(crate) fn texts(name: &str, value: &Value) -> Result<Vec<String>, Invalid> {
     entries.iter().map(|entry| entry.as_str().map(str::to_owned).ok_or_else(refuse)).collect()
 }
 
+/// What [`time_of`] asks of a text.
+pub(crate) const TIME_RULE: &str = "must be a time like 2030-01-31T10:00:00Z";
+
+/// A point in time, RFC 3339.
+pub(crate) fn time_of(text: &str) -> Option<Timestamp> {
+    let read = text.parse::<jiff::Timestamp>();
+    read.ok().map(|at| Timestamp::from_micros(at.as_microsecond()))
+}
+
 /// Reads an object of texts and gives it back as JSON.
 pub(crate) fn metadata(name: &'static str, value: &Value) -> Result<String, Invalid> {
     let refuse = || Invalid::new(name, "must be an object of texts");
@@ -193,7 +234,7 @@ pub(crate) fn metadata(name: &'static str, value: &Value) -> Result<String, Inva
 mod tests {
     use super::*;
 
-    fn fields(text: &str) -> Fields {
+    fn fields(text: &str) -> Fields<'_> {
         Fields::parse(text.as_bytes()).unwrap()
     }
 
@@ -250,7 +291,7 @@ mod tests {
     #[test]
     fn what_is_no_object_is_422() {
         for body in
-            ["", "[]", "1", "{", "{}x", "{\"a\":1,}", "{\"a\":\"\u{0}\"}", "nul", "{\"a\":1e999}"]
+            ["", "[]", "1", "null", "{", "{}x", "{\"a\":1,}", "{\"a\":\"\u{0}\"}", "nul", "{1:2}"]
         {
             assert_eq!(
                 Fields::parse(body.as_bytes()).unwrap_err().status().as_u16(),
@@ -261,6 +302,23 @@ mod tests {
         assert_eq!(Fields::parse(b"{\"a\":\"\xFF\"}").unwrap_err().status().as_u16(), 422);
         let deep = "[".repeat(100_000);
         assert_eq!(Fields::parse(deep.as_bytes()).unwrap_err().status().as_u16(), 422);
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_not_read() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        for odd in ["1e999", "-1E+99999", r#""\ud800""#, r#"{"a":1,"a":[2e999]}"#, &deep] {
+            let json = format!(r#"{{"x":{odd},"name":"n","y":{{"z":{odd}}}}}"#);
+            let mut body = fields(&json);
+            assert_eq!(body.firm("name", None, None, text).as_deref(), Some("n"));
+            assert!(body.object("y").is_some());
+            assert!(body.finish().is_ok());
+            // A field that is asked for must be readable.
+            let mut body = fields(&json);
+            assert_eq!(body.nullable(&["x"], None, |_, _| Ok(())), None);
+            let said = format!("{:?}", body.finish().unwrap_err());
+            assert!(said.contains("cannot be read"), "{said}");
+        }
     }
 
     #[test]

@@ -61,6 +61,12 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "insufficient access", detail)
     }
 
+    /// 403 for a token that may only look.
+    pub(crate) fn read_only() -> Self {
+        let detail = "This token may only read, and no secrets";
+        Self::new(StatusCode::FORBIDDEN, "insufficient access", detail)
+    }
+
     /// 404.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
@@ -73,10 +79,17 @@ impl Problem {
 
     /// 413; the connection is closed, since the rest of the body is not read.
     pub(crate) fn too_large(bytes_max: usize) -> Self {
-        let detail = format!("The body is larger than {bytes_max} bytes");
-        let mut problem = Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", detail);
-        problem.0.close = true;
-        problem
+        Self::larger("body", bytes_max).closing()
+    }
+
+    /// 413 for a body that was read: its payload is too large.
+    pub(crate) fn payload_too_large(bytes_max: usize) -> Self {
+        Self::larger("payload", bytes_max)
+    }
+
+    fn larger(what: &str, bytes_max: usize) -> Self {
+        let detail = format!("The {what} is larger than {bytes_max} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", detail)
     }
 
     /// 503: too much is waiting.
@@ -84,6 +97,14 @@ impl Problem {
         let detail = "Too much is waiting: try again shortly";
         let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail);
         problem.0.retry_after_secs = Some(domain::limits::OVERLOADED_RETRY_SECS);
+        problem
+    }
+
+    /// 429: a second's worth of requests is used up.
+    pub(crate) fn rate_limited(per_s: u32) -> Self {
+        let detail = format!("This token may make {per_s} requests a second: try again shortly");
+        let mut problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", detail);
+        problem.0.retry_after_secs = Some(1);
         problem
     }
 
@@ -110,6 +131,11 @@ impl Problem {
     pub(crate) fn closing(mut self) -> Self {
         self.0.close = true;
         self
+    }
+
+    /// Its JSON.
+    pub(crate) fn text(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.0.body).unwrap_or_else(|_| b"{}".to_vec())
     }
 
     /// The status.
@@ -149,9 +175,8 @@ impl From<StoreError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Inner { status, body, retry_after_secs, close } = *self.0;
-        let text = serde_json::to_vec(&body).unwrap_or_else(|_| b"{}".to_vec());
-        let mut response = (status, [JSON], text).into_response();
+        let Inner { status, retry_after_secs, close, .. } = *self.0;
+        let mut response = (status, [JSON], self.text()).into_response();
         let headers = response.headers_mut();
         if let Some(secs) = retry_after_secs {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(secs));

@@ -11,6 +11,7 @@ use domain::error::Invalid;
 use http::request::Parts;
 use resilience::Timestamp;
 
+use super::fields::{TIME_RULE, time_of};
 use super::problem::Problem;
 use crate::state::Shared;
 
@@ -65,12 +66,20 @@ impl Query {
     pub(crate) fn time(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
         let read = |text: &str| {
             // A plus sign that was not encoded has become a space.
-            let text = text.replace(' ', "+");
-            let read = text.parse::<jiff::Timestamp>();
-            read.map(|at| Timestamp::from_micros(at.as_microsecond()))
-                .map_err(|_| refuse(name, "must be a time like 2030-01-31T10:00:00Z"))
+            time_of(&text.replace(' ', "+")).ok_or_else(|| refuse(name, TIME_RULE))
         };
         self.get(name).map(read).transpose()
+    }
+
+    /// A text that is checked.
+    pub(crate) fn text(
+        &self,
+        name: &str,
+        check: impl Fn(&str, &str) -> Result<(), Invalid>,
+    ) -> Result<Option<String>, Problem> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        check(name, text).map_err(|fault| refuse(name, &fault.rule))?;
+        Ok(Some(text.to_owned()))
     }
 
     /// A list: `a,b`, repeated, `name[]=a`, `name[0]=a`. Each entry is checked.

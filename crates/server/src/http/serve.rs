@@ -2,65 +2,82 @@
 //!
 //! In: a listener and a router. Out: when it returns, every answer that was begun has been given or
 //! its time is up. Paths are served with and without a slash at their end; browsers of any origin
-//! may call.
+//! may call. When there are as many connections as there may be, one that idles makes room.
 //! Never: know a route.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::HttpBody;
 use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
+use resilience::Clock;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
-/// Connections at once; further ones wait to be accepted.
-const CONNECTIONS_MAX: usize = 4_096;
-/// The head of the next request must arrive within this; an idle connection is closed then.
-const HEAD_TIME_MAX: Duration = Duration::from_secs(75);
-/// Bytes of the head of a request.
-const HEAD_BYTES_MAX: usize = 64 << 10;
+use super::bare;
+use super::connections::{HEAD_BYTES_MAX, Marks, Phase, Seat, Table};
+use super::unread::{self, Lent};
+use super::watched::Watched;
+
 /// Answers that were begun may take so long once the server stops.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// After a failed accept, which is mostly for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// A client that was refused in the middle of its head may send so long until it has read why.
+const LINGER_MAX: Duration = Duration::from_secs(1);
+
+/// What is served, and what all connections share.
+pub(crate) struct Serving {
+    /// Routes to the handlers.
+    pub(crate) router: Router,
+    /// Connections at once.
+    pub(crate) connections_max: usize,
+    /// The time.
+    pub(crate) clock: Arc<dyn Clock>,
+}
 
 /// Serves until `stop` is true.
-pub(crate) async fn serve(listener: TcpListener, router: Router, mut stop: watch::Receiver<bool>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+pub(crate) async fn serve(listener: TcpListener, what: Serving, mut stop: watch::Receiver<bool>) {
+    let Serving { router, connections_max, clock } = what;
+    let table = Table::new(connections_max, Arc::clone(&clock));
+    let sweeping = tokio::spawn(Arc::clone(&table).keep_swept());
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        let permit = tokio::select! {
-            permit = Arc::clone(&room).acquire_owned() => permit,
-            () = told(&mut stop) => break,
-        };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = told(&mut stop) => break,
         };
-        match accepted {
-            Ok((stream, _)) => {
-                let (router, stop) = (router.clone(), stop.clone());
-                connections.spawn(async move {
-                    connection(stream, router, stop).await;
-                    drop(permit);
-                });
-            }
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
             Err(fault) => {
                 tracing::warn!(%fault, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
             }
-        }
+        };
+        let seat = tokio::select! {
+            seat = table.seat() => seat,
+            () = told(&mut stop) => break,
+        };
+        let (router, stop, clock) = (router.clone(), stop.clone(), Arc::clone(&clock));
+        connections.spawn(connection(stream, router, seat, stop, clock));
     }
     drop(listener);
     let ended = async { while connections.join_next().await.is_some() {} };
     let _late = tokio::time::timeout(DRAIN_TIME_MAX, ended).await;
+    sweeping.abort();
 }
 
 /// Waits until the server is told to stop.
@@ -68,31 +85,105 @@ async fn told(stop: &mut watch::Receiver<bool>) {
     let _told_or_gone = stop.wait_for(|stop| *stop).await.is_ok();
 }
 
-async fn connection(stream: TcpStream, router: Router, mut stop: watch::Receiver<bool>) {
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    seat: Seat,
+    mut stop: watch::Receiver<bool>,
+    clock: Arc<dyn Clock>,
+) {
     let _slower = stream.set_nodelay(true);
-    let service = hyper::service::service_fn(move |request| answer(router.clone(), request));
-    let served = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME_MAX)
+    let marks = Arc::clone(seat.marks());
+    let io = TokioIo::new(Watched::new(stream, Arc::clone(&marks)));
+    let service =
+        hyper::service::service_fn(move |request| answer(router.clone(), request, marks.clone()));
+    let mut served = hyper::server::conn::http1::Builder::new()
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut served = std::pin::pin!(served);
-    let ended = tokio::select! {
-        ended = served.as_mut() => ended,
-        () = told(&mut stop) => {
-            served.as_mut().graceful_shutdown();
-            served.await
+        .serve_connection(io, service);
+    let mut leaving = false;
+    let ended = loop {
+        tokio::select! {
+            ended = &mut served => break ended,
+            () = told(&mut stop), if !leaving => {}
+            phase = seat.told_to_leave() => match phase {
+                Phase::Head => {
+                    let stream = served.into_parts().io.into_inner().into_inner();
+                    return refuse(stream, &bare::head_timeout(clock.now())).await;
+                }
+                // Told twice: nobody takes the end of its last answer.
+                Phase::Idle if leaving => return,
+                Phase::Idle | Phase::Busy => {}
+            },
         }
+        leaving = true;
+        Pin::new(&mut served).graceful_shutdown();
     };
     if let Err(fault) = ended {
         tracing::debug!(%fault, "a connection ended badly");
+        if fault.is_parse() {
+            refuse(served.into_parts().io.into_inner().into_inner(), &[]).await;
+        }
+    }
+}
+
+/// Sends the last bytes, then throws away what still comes: a connection that is closed on a client
+/// that still sends is reset, and the client never sees why.
+async fn refuse(mut stream: TcpStream, last: &[u8]) {
+    let refused = async {
+        stream.write_all(last).await?;
+        stream.shutdown().await?;
+        let mut rest = [0; 4_096];
+        while stream.read(&mut rest).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    let _done_or_late = tokio::time::timeout(LINGER_MAX, refused).await;
+}
+
+/// The body of an answer; once it has been taken, the connection idles.
+struct Taken {
+    body: axum::body::Body,
+    marks: Arc<Marks>,
+}
+
+impl HttpBody for Taken {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.marks.end();
     }
 }
 
 async fn answer(
-    mut router: Router,
-    mut request: Request<Incoming>,
-) -> Result<Response, Infallible> {
+    router: Router,
+    request: Request<Incoming>,
+    marks: Arc<Marks>,
+) -> Result<http::Response<Taken>, Infallible> {
+    marks.begin();
+    let (request, unread) = unread::lend(request);
+    let mut response = routed(router, request).await?;
+    unread.settle(&mut response).await;
+    Ok(response.map(|body| Taken { body, marks }))
+}
+
+async fn routed(mut router: Router, mut request: Request<Lent>) -> Result<Response, Infallible> {
     if let Some(trimmed) = without_slash(request.uri()) {
         *request.uri_mut() = trimmed;
     }

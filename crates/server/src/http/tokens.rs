@@ -5,6 +5,7 @@
 //! Never: log a token, or compare a secret byte by byte.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::ids::{Kind, PublicId};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
@@ -15,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::problem::Problem;
+use super::revoked::{Revocations, Shown};
 
 /// The organisation of `peyk token` when none is named.
 pub(crate) const DEFAULT_ORG: &str = "org_2PeykDefaultOrganisation000";
@@ -25,7 +27,7 @@ const TOKENS_MAX: usize = 10_000;
 /// A longer token is not looked at.
 const TOKEN_BYTES_MAX: usize = 8_192;
 /// Tokens made here are good for 10 years.
-const MADE_FOR_SECS: i64 = 3_650 * 24 * 3_600;
+const MADE_FOR_SECS: u64 = 3_650 * 24 * 3_600;
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,12 +40,31 @@ pub(crate) struct Caller {
     pub(crate) subject: String,
     /// Event types with one of these flags are shown to an application's token.
     pub(crate) feature_flags: Vec<String>,
+    /// The session that the token belongs to.
+    pub(crate) session: Option<String>,
+    /// Whether it may only look, and not at secrets.
+    pub(crate) read_only: bool,
+    /// SHA-256 of the token.
+    pub(crate) hash: [u8; 32],
+    /// When the token ends, leeway included.
+    pub(crate) until: Timestamp,
+    issued_at: Option<Timestamp>,
 }
 
 impl Caller {
     /// Refuses an application's token.
     pub(crate) fn org_only(&self) -> Result<(), Problem> {
         if self.app.is_some() { Err(Problem::forbidden()) } else { Ok(()) }
+    }
+
+    /// Refuses a token that may only look.
+    pub(crate) fn full_access(&self) -> Result<(), Problem> {
+        if self.read_only { Err(Problem::read_only()) } else { Ok(()) }
+    }
+
+    fn shown(&self) -> Shown<'_> {
+        let session = self.session.as_deref();
+        Shown { hash: &self.hash, app: self.app, session, issued_at: self.issued_at }
     }
 }
 
@@ -52,10 +73,27 @@ impl Caller {
 struct Claims {
     sub: String,
     org: Option<String>,
+    iat: Option<f64>,
     nbf: Option<f64>,
     exp: Option<f64>,
     #[serde(default)]
     feature_flags: Vec<String>,
+    session_id: Option<String>,
+    #[serde(default)]
+    read_only: bool,
+}
+
+/// What a token of an application may do.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    /// Sees event types with these flags.
+    pub(crate) feature_flags: Vec<String>,
+    /// Belongs to this session.
+    pub(crate) session: Option<String>,
+    /// May only look.
+    pub(crate) read_only: bool,
+    /// Is good so long.
+    pub(crate) good_for: Duration,
 }
 
 /// What is written into a token.
@@ -65,9 +103,16 @@ struct Made<'a> {
     sub: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     org: Option<&'a str>,
-    iat: i64,
+    /// To the millisecond, so that what is issued after tokens were expired is told from those.
+    iat: f64,
     nbf: i64,
     exp: i64,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    feature_flags: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    read_only: bool,
 }
 
 /// A token whose signature was checked.
@@ -93,6 +138,7 @@ pub(crate) struct Tokens {
     check: DecodingKey,
     rules: Validation,
     known: Cache<[u8; 32], Arc<Verified>>,
+    revoked: Revocations,
 }
 
 impl Tokens {
@@ -111,19 +157,43 @@ impl Tokens {
             check: DecodingKey::from_secret(secret.as_bytes()).map_err(unusable)?,
             rules,
             known: Cache::new(TOKENS_MAX),
+            revoked: Revocations::default(),
         })
     }
 
-    /// A token for an organisation, or for one application of it.
+    /// Tokens that are refused though they were signed.
+    pub(crate) const fn revocations(&self) -> &Revocations {
+        &self.revoked
+    }
+
+    /// A token for an organisation, or for one application of it, that may do all there is to do.
     pub(crate) fn make(&self, org: &str, app: Option<&str>, now: Timestamp) -> Option<String> {
-        let now = now.as_secs();
+        let grant = Grant {
+            feature_flags: Vec::new(),
+            session: None,
+            read_only: false,
+            good_for: Duration::from_secs(MADE_FOR_SECS),
+        };
+        self.grant((org, app), &grant, now)
+    }
+
+    /// A token that may do so much.
+    pub(crate) fn grant(
+        &self,
+        (org, app): (&str, Option<&str>),
+        grant: &Grant,
+        now: Timestamp,
+    ) -> Option<String> {
         let claims = Made {
             iss: "peyk",
             sub: app.unwrap_or(org),
             org: app.map(|_| org),
-            iat: now,
-            nbf: now,
-            exp: now.saturating_add(MADE_FOR_SECS),
+            iat: millis(now),
+            nbf: now.as_secs(),
+            exp: now.plus(grant.good_for).as_secs(),
+            feature_flags: &grant.feature_flags,
+            session_id: grant.session.as_deref(),
+            read_only: grant.read_only,
         };
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.sign).ok()
     }
@@ -137,7 +207,7 @@ impl Tokens {
         let verified = match self.known.get(&hash) {
             Some(verified) => verified,
             None => {
-                let verified = Arc::new(self.verify(token)?);
+                let verified = Arc::new(self.verify(token, hash)?);
                 self.known.insert(hash, Arc::clone(&verified));
                 verified
             }
@@ -146,10 +216,13 @@ impl Tokens {
             self.known.remove(&hash);
             return Err(invalid());
         }
+        if self.revoked.hold(verified.caller.shown(), now) {
+            return Err(invalid());
+        }
         Ok(Arc::clone(&verified.caller))
     }
 
-    fn verify(&self, token: &str) -> Result<Verified, Problem> {
+    fn verify(&self, token: &str, hash: [u8; 32]) -> Result<Verified, Problem> {
         let Ok(data) = jsonwebtoken::decode::<Claims>(token, &self.check, &self.rules) else {
             return Err(if bool::from(self.secret.ct_eq(token.as_bytes())) {
                 Problem::unauthenticated(
@@ -161,7 +234,7 @@ impl Tokens {
             });
         };
         let claims = data.claims;
-        let caller = Arc::new(caller_of(&claims).ok_or_else(|| {
+        let caller = Arc::new(caller_of(&claims, hash).ok_or_else(|| {
             Problem::bad_request(
                 "bad_token",
                 "The token's `sub` must be an `org_…`, or an `app_…` beside `org`",
@@ -177,7 +250,7 @@ pub(crate) fn invalid() -> Problem {
     Problem::unauthenticated("Invalid token")
 }
 
-fn caller_of(claims: &Claims) -> Option<Caller> {
+fn caller_of(claims: &Claims, hash: [u8; 32]) -> Option<Caller> {
     let app = PublicId::parse(Kind::Application, &claims.sub);
     let org = match app {
         Some(_) => claims.org.as_deref()?,
@@ -188,7 +261,21 @@ fn caller_of(claims: &Claims) -> Option<Caller> {
         app,
         subject: claims.sub.clone(),
         feature_flags: claims.feature_flags.clone(),
+        session: claims.session_id.clone(),
+        read_only: claims.read_only,
+        hash,
+        until: claims.exp.map_or(Timestamp::MAX, |at| {
+            Timestamp::from_secs(whole(at).saturating_add(LEEWAY_SECS))
+        }),
+        issued_at: claims
+            .iat
+            .map(|at| Timestamp::from_micros(whole((at * 1e3).round()).saturating_mul(1_000))),
     })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds are far below 2^52")]
+fn millis(at: Timestamp) -> f64 {
+    (at.as_micros() / 1_000) as f64 / 1e3
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "saturates, and no date is that far off")]
@@ -197,90 +284,4 @@ const fn whole(secs: f64) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
-    const APP: &str = "app_2PeykDefaultApplication000A";
-
-    fn tokens() -> Tokens {
-        Tokens::new("a secret for tests only").unwrap()
-    }
-
-    fn signed(claims: &serde_json::Value, algorithm: Algorithm) -> String {
-        let key = EncodingKey::from_secret(b"a secret for tests only").unwrap();
-        jsonwebtoken::encode(&Header::new(algorithm), claims, &key).unwrap()
-    }
-
-    fn status(token: &str, now: Timestamp) -> u16 {
-        tokens().check(token, now).map_or_else(|problem| problem.status().as_u16(), |_| 200)
-    }
-
-    #[test]
-    fn what_is_made_is_accepted() {
-        let tokens = tokens();
-        let org = tokens.check(&tokens.make(DEFAULT_ORG, None, NOW).unwrap(), NOW).unwrap();
-        assert_eq!((org.app, org.subject.as_str()), (None, DEFAULT_ORG));
-        assert!(org.org_only().is_ok());
-        let app = tokens.check(&tokens.make(DEFAULT_ORG, Some(APP), NOW).unwrap(), NOW).unwrap();
-        assert_eq!((app.org, app.app), (org.org, PublicId::parse(Kind::Application, APP)));
-        assert_eq!(app.org_only().unwrap_err().status().as_u16(), 403);
-    }
-
-    #[test]
-    fn times_are_honoured_with_a_leeway() {
-        let at = NOW.as_secs();
-        let cases = [
-            (serde_json::json!({"sub": DEFAULT_ORG}), 200),
-            (serde_json::json!({"sub": DEFAULT_ORG, "exp": at - 899}), 200),
-            (serde_json::json!({"sub": DEFAULT_ORG, "exp": at - 900}), 401),
-            (serde_json::json!({"sub": DEFAULT_ORG, "nbf": at + 900}), 200),
-            (serde_json::json!({"sub": DEFAULT_ORG, "nbf": at + 901}), 401),
-            (serde_json::json!({"sub": DEFAULT_ORG, "exp": 1e300, "nbf": -1e300}), 200),
-            (serde_json::json!({"sub": DEFAULT_ORG, "exp": "soon"}), 401),
-            (serde_json::json!({"sub": DEFAULT_ORG, "aud": "x", "iss": "y"}), 200),
-        ];
-        for (claims, expected) in cases {
-            assert_eq!(status(&signed(&claims, Algorithm::HS256), NOW), expected, "{claims}");
-        }
-    }
-
-    #[test]
-    fn a_known_token_still_expires() {
-        let tokens = tokens();
-        let token = signed(
-            &serde_json::json!({"sub": DEFAULT_ORG, "exp": 1_800_000_000}),
-            Algorithm::HS256,
-        );
-        assert!(tokens.check(&token, NOW).is_ok());
-        assert!(tokens.check(&token, Timestamp::from_secs(1_800_000_900)).is_err());
-        assert!(tokens.check(&token, NOW).is_ok(), "the clock was set back");
-    }
-
-    #[test]
-    fn foreign_tokens_are_refused() {
-        let claims = serde_json::json!({"sub": DEFAULT_ORG});
-        assert_eq!(status(&signed(&claims, Algorithm::HS384), NOW), 401, "another algorithm");
-        let none = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJvcmdfMiJ9.";
-        for token in ["", "x", "a.b.c", none, &"x".repeat(10_000)] {
-            assert_eq!(status(token, NOW), 401, "{token}");
-        }
-        let mut tampered = signed(&claims, Algorithm::HS256);
-        tampered.pop();
-        assert_eq!(status(&tampered, NOW), 401);
-        let said = tokens().check("a secret for tests only", NOW).unwrap_err();
-        assert!(format!("{said:?}").contains("peyk token"), "the hint");
-    }
-
-    #[test]
-    fn a_subject_must_be_an_organisation_or_an_application_of_one() {
-        for claims in [
-            serde_json::json!({"sub": "me"}),
-            serde_json::json!({"sub": APP}),
-            serde_json::json!({"sub": APP, "org": "me"}),
-            serde_json::json!({"sub": ""}),
-        ] {
-            assert_eq!(status(&signed(&claims, Algorithm::HS256), NOW), 400, "{claims}");
-        }
-    }
-}
+mod tests;

@@ -203,6 +203,29 @@ async fn hr_08_gone_disables_at_once_and_holds_the_rest() {
 }
 
 #[tokio::test]
+async fn an_attempt_says_what_was_wrong_with_its_answer() {
+    let answer = |status: &str| format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n");
+    for (head, said) in [
+        (answer("200 OK"), None),
+        (answer("304 Not Modified"), Some("takes no message")),
+        (answer("300 Multiple Choices"), Some("does not say where to")),
+        (
+            format!("{}location: https://new.example/x?token=1\r\n", answer("302 Found")),
+            Some("points to https://new.example:443; redirects are not followed: update the URL"),
+        ),
+        (answer("404 Not Found"), Some("the receiver answered 404")),
+        (answer("642 Odd"), Some("answered 642, which is not a valid HTTP status")),
+    ] {
+        let row = attempt_of(vec![Step::send(format!("{head}\r\n"))]).await;
+        match (said, row["error"].as_str()) {
+            (None, None) => {}
+            (Some(said), Some(error)) => assert!(error.contains(said), "{error}"),
+            _ => panic!("{row}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn hr_08_missing_is_an_ordinary_refusal() {
     let server = Server::start().await;
     let receiver = Receiver::scripted(|number, _| Reply::status([404, 200][number.min(1)])).await;

@@ -21,6 +21,20 @@ const WRONG: &[(&str, &str, &str, u16)] = &[
     ("POST", "/api/v1/app", r#"{"name":"x"} y"#, 422),
     ("POST", "/api/v1/app", r#"{"name":"x","uid":"a"}"#, 409),
     ("POST", "/api/v1/app", r#"{"name":"\u0000"}"#, 422),
+    ("POST", "/api/v1/app", r#"{"name":1e999}"#, 422),
+    ("POST", "/api/v1/app", r#"{"name":"x","uid":"."}"#, 422),
+    ("POST", "/api/v1/app", r#"{"name":"x","uid":".."}"#, 422),
+    ("POST", "/api/v1/app", r#"{"name":"x","uid":"x/y"}"#, 422),
+    ("PATCH", "/api/v1/app/a", r#"{"uid":".."}"#, 422),
+    ("POST", "/api/v1/app/a/endpoint", r#"{"url":"https://h.example","uid":".."}"#, 422),
+    ("POST", "/api/v1/app/a/msg", r#"{"eventType":"t","payload":{},"eventId":".."}"#, 422),
+    ("POST", "/api/v1/event-type", r#"{"name":"..","description":""}"#, 422),
+    ("POST", "/api/v1/event-type", r#"{"name":"x"}"#, 422),
+    ("GET", "/api/v1/app/a/endpoint/e/transformation", "", 404),
+    ("POST", "/api/v1/app/a/endpoint/e/recover", "{}", 422),
+    ("POST", "/api/v1/stats/usage/app", "{}", 404),
+    ("POST", "/api/v1/auth/app-portal-access/none", "{}", 404),
+    ("GET", "/api/v1/operational-webhook/endpoint", "", 404),
     ("GET", "/api/v1/app/%ff", "", 404),
     ("GET", "/api/v1/app/%00", "", 404),
     ("GET", "/api/v1/app/app_zzzzzzzzzzzzzzzzzzzzzzzzzzz", "", 404),
@@ -85,6 +99,36 @@ async fn every_wrong_request_gets_a_reason() {
 }
 
 #[tokio::test]
+async fn unknown_fields_may_hold_anything() {
+    let server = Server::start().await;
+    server.app_with("a", "https://h.example", json!({})).await;
+    let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let writes = [
+        ("POST", "/app", r#"{"name":"x","#, 201),
+        ("PUT", "/app/a", r#"{"name":"x","uid":"a","#, 200),
+        ("PATCH", "/app/a", "{", 200),
+        ("POST", "/app/a/endpoint", r#"{"url":"https://h.example","#, 201),
+        ("PATCH", "/app/a/endpoint/e", "{", 200),
+        ("PATCH", "/app/a/endpoint/e", r#"{"retryPolicy":{"base":"1s"},"#, 200),
+        ("PATCH", "/app/a/endpoint/e/headers", "{", 204),
+        ("POST", "/app/a/endpoint/e/secret/rotate", "{", 200),
+        ("POST", "/app/a/endpoint/e/breaker", r#"{"state":"auto","#, 200),
+        ("PUT", "/event-type/t", r#"{"description":"","#, 201),
+        ("POST", "/app/a/msg", r#"{"eventType":"t","payload":{},"#, 202),
+    ];
+    for odd in ["1e999", "-1e999", r#""\ud800""#, &deep] {
+        for (method, path, start, status) in writes {
+            let body = format!(r#"{start}"unknown":{odd}}}"#);
+            let answer = server.send(method, &format!("/api/v1{path}"), &[], body).await;
+            // What a PUT made is there the next time.
+            let status = if method == "PUT" && answer.status == 200 { 200 } else { status };
+            let odd = &odd[..odd.len().min(20)];
+            assert_eq!(answer.status, status, "{method} {path} {odd}: {}", answer.text());
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_utf8_is_refused() {
     let server = Server::start().await;
     server.post("/app", &json!({"name": "a", "uid": "a"})).await.expect(201);
@@ -103,9 +147,13 @@ async fn a_body_that_is_too_large_is_refused_while_it_is_sent() {
     server.post("/app", &json!({"name": "a", "uid": "a"})).await.expect(201);
     let message = |bytes: usize| json!({"eventType": "t", "payload": {"a": "x".repeat(bytes)}});
     server.post("/app/a/msg", &message((1 << 20) - 8)).await.expect(202);
-    let refused = server.post("/app/a/msg", &message(1 << 20)).await;
+    let refused = server.post("/app/a/msg", &message(1 << 20)).await.expect(413);
+    assert_eq!(refused["code"], "payload_too_large");
+    assert_eq!(refused["detail"], "The payload is larger than 1048576 bytes");
+    let app = json!({"name": "x".repeat(2 << 20)});
+    let refused = server.post("/app", &app).await;
     assert_eq!(refused.headers["connection"], "close");
-    assert_eq!(refused.expect(413)["code"], "payload_too_large");
+    assert_eq!(refused.expect(413)["detail"], "The body is larger than 1114112 bytes");
 
     for _ in 0..5 {
         let refused = server.post("/app/a/msg", &message(8 << 20)).await;
@@ -123,6 +171,74 @@ async fn a_body_that_is_too_large_is_refused_while_it_is_sent() {
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
     assert!(answer.contains("connection: close"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_raw_payload_is_measured_as_it_is_sent() {
+    let server = Server::start().await;
+    server.post("/app", &json!({"name": "a", "uid": "a"})).await.expect(201);
+    let post = async |length: usize| {
+        // Six bytes in JSON for each.
+        let raw = "\u{1}".repeat(length);
+        let params = json!({"rawPayload": raw});
+        let message = json!({"eventType": "t", "payload": {}, "transformationsParams": params});
+        server.post("/app/a/msg", &message).await
+    };
+    post(1 << 20).await.expect(202);
+    let refused = post((1 << 20) + 1).await.expect(413);
+    assert_eq!(refused["detail"], "The payload is larger than 1048576 bytes");
+}
+
+/// Sends bytes that are no request, all of them if the server takes them, and reads what comes.
+fn sent_raw(server: &Server, bytes: &[u8]) -> String {
+    let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
+    let _refused_early = stream.write_all(bytes);
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn what_is_no_request_gets_a_reason_too() {
+    let server = Server::start().await;
+    let line = |length: usize| format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "x".repeat(length));
+    let heads = |count: usize, length: usize| {
+        let header = format!("x-filling: {}\r\n", "x".repeat(length));
+        format!("GET / HTTP/1.1\r\nhost: x\r\n{}\r\n", header.repeat(count))
+    };
+    let table = [
+        ("GET /\r\n\r\n".to_owned(), 400, "generic_error"),
+        ("G\u{1}T / HTTP/1.1\r\n\r\n".to_owned(), 400, "generic_error"),
+        ("GET / HTTP/1.1\r\nno header\r\n\r\n".to_owned(), 400, "generic_error"),
+        ("GET / HTTP/9.9\r\n\r\n".to_owned(), 400, "generic_error"),
+        ("POST / HTTP/1.1\r\ncontent-length: x\r\n\r\n".to_owned(), 400, "generic_error"),
+        ("POST / HTTP/1.1\r\ntransfer-encoding: x\r\n\r\n".to_owned(), 400, "generic_error"),
+        (line(65_600), 414, "uri_too_long"),
+        (heads(200, 10), 431, "headers_too_large"),
+        (heads(20, 60_000), 431, "headers_too_large"),
+        (heads(1, 2_000_000), 431, "headers_too_large"),
+    ];
+    let most = heads(98, 10).replacen("\r\n", "\r\nconnection: close\r\n", 1);
+    assert!(sent_raw(&server, most.as_bytes()).starts_with("HTTP/1.1 307 "), "100 headers");
+    // To what is no HTTP/1 at all, nothing that it would understand can be said.
+    assert_eq!(sent_raw(&server, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "");
+    let good = "GET /api/v1/health/ping HTTP/1.1\r\nhost: x\r\n\r\n";
+    for (request, status, code) in table {
+        // Alone, and behind a good one.
+        for (before, answers) in [("", 1), (good, 2)] {
+            let request = format!("{before}{request}");
+            let shown = request.chars().take(80).collect::<String>();
+            let answer = sent_raw(&server, request.as_bytes());
+            assert_eq!(answer.matches("HTTP/1.1 ").count(), answers, "{shown:?}: {answer}");
+            let last = answer.rfind("HTTP/1.1 ").map(|at| &answer[at..]).unwrap();
+            assert!(last.starts_with(&format!("HTTP/1.1 {status} ")), "{shown:?}: {answer}");
+            let (head, body) = last.split_once("\r\n\r\n").unwrap();
+            assert!(head.contains("content-type: application/json"), "{head}");
+            assert!(head.contains("connection: close") && head.contains("\r\ndate: "), "{head}");
+            let body: serde_json::Value = serde_json::from_str(body).unwrap();
+            assert_eq!(body["code"], code, "{shown:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -20,8 +20,6 @@ async fn a_dead_letter_is_replayed_once() {
     let whole = server.get(&path).await.expect(200);
     assert_eq!(whole["payload"], json!({"n": 1}));
     assert_eq!(whole["attempts"].as_array().unwrap().len(), 3);
-    let many = server.post("/app/a/dead-letter/replay", &json!({"dryRun": true})).await;
-    assert_eq!(many.expect(501)["code"], "not_implemented");
     let org = server.get("/dead-letter?reason=exhausted").await.expect(200);
     assert_eq!(org["data"], json!([dead]));
     let others = server.get("/dead-letter?reason=rejected").await.expect(200);
@@ -96,4 +94,24 @@ async fn id_07_each_resend_is_one_send() {
     let read = server.get(&format!("/app/a/msg/{id}")).await.expect(200);
     assert_eq!(read["payload"], json!({"expired": true}));
     assert_eq!(receiver.hits().len(), 3);
+}
+
+#[tokio::test]
+async fn what_waits_for_deleted_content_is_dead_at_once_and_never_sent() {
+    let (server, receiver) = (Server::start().await, Receiver::start().await);
+    server.app_with("a", &receiver.url("/"), json!({})).await;
+    server.force("a", "open").await;
+    let gone = server.message("a", json!({"n": 1})).await;
+    let stays = server.message("a", json!({"n": 2})).await;
+    server.delete(&format!("/app/a/msg/{gone}/content")).await.expect(204);
+    let dead = server.dead_letters("a").await.remove(0);
+    assert_eq!((&dead["msgId"], &dead["reason"]), (&json!(gone), &json!("payload_gone")));
+    let path = format!("/app/a/dead-letter/{}", dead["id"].as_str().unwrap());
+    let replayed = server.post(&format!("{path}/replay"), &json!({})).await;
+    assert_eq!(replayed.expect(400)["code"], "missing_payload");
+    server.force("a", "closed").await;
+    server.wait_attempts("a", &stays, 1).await;
+    server.wait_idle("a").await;
+    assert_eq!(receiver.hits().iter().map(|hit| hit.n()).collect::<Vec<_>>(), [2]);
+    assert!(server.metric("peyk_dead_letters_total{reason=\"payload_gone\"}").await > 0.0);
 }

@@ -30,7 +30,8 @@ fn the_demo_delivers_and_tries_again() {
     demo.kill().unwrap();
     demo.wait().unwrap();
     let seen = seen.join("\n");
-    for expected in ["Peyk listens on http://127.0.0.1:", "delivered", "failed, again in"] {
+    let told = "endpoint flaky  takes demo.flaky";
+    for expected in ["Peyk listens on http://127.0.0.1:", told, "delivered", "failed, again in"] {
         assert!(seen.contains(expected), "{seen}");
     }
 }

@@ -4,6 +4,8 @@
 
 use crate::support::Server;
 
+const PLAIN: &str = "text/plain; charset=utf-8";
+
 #[tokio::test]
 async fn the_root_leads_to_a_list_of_operations() {
     let server = Server::start().await;
@@ -15,10 +17,37 @@ async fn the_root_leads_to_a_list_of_operations() {
         (200, "text/html; charset=utf-8")
     );
     let text = page.text();
-    for row in ["POST<td><code>/api/v1/app/{app}/msg<", "GET<td><code>/metrics<"] {
-        assert!(text.contains(row), "{text}");
+    for row in [
+        "<h2>Messages</h2>",
+        "POST<td><code>/api/v1/app/{app}/msg</code><td>Accepts a message",
+        "GET<td><code>/metrics<",
+        "404<td><a href=\"/docs/problems/not_found\">not_found</a><td>There is no such thing",
+    ] {
+        assert!(text.contains(row), "{row} in {text}");
     }
-    assert!(!text.contains("http"), "nothing from elsewhere");
+    for elsewhere in ["http:", "https:", "//", "<script", "<link", "src="] {
+        assert!(!text.contains(elsewhere), "{elsewhere}");
+    }
     let wrong = server.send("POST", "/docs", &[], "").await;
     assert_eq!(wrong.expect(405)["code"], "method_not_allowed");
+}
+
+#[tokio::test]
+async fn every_error_is_explained() {
+    let server = Server::start().await;
+    let page = server.send("GET", "/docs", &[], "").await.text();
+    let links = page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let links: Vec<_> = links.collect();
+    assert!(links.len() > 20, "{links:?}");
+    for link in links {
+        let page = server.send("GET", link, &[("authorization", "")], "").await;
+        assert_eq!((page.status, &page.headers["content-type"]), (200, &PLAIN.parse().unwrap()));
+        assert!(page.text().contains("## What to do"), "{link}");
+    }
+    for code in ["insufficient%20access", "insufficient_access"] {
+        let path = format!("/docs/problems/{code}");
+        assert_eq!(server.send("GET", &path, &[], "").await.status, 200, "{code}");
+    }
+    let none = server.send("GET", "/docs/problems/none", &[], "").await;
+    assert_eq!(none.expect(404)["code"], "not_found");
 }

@@ -50,11 +50,12 @@ async fn headers_are_set_patched_and_sent_as_spelled() {
     let (server, receiver) = (Server::start().await, Receiver::start().await);
     server.app_with("a", &receiver.url("/"), json!({"headers": {"X-One": "1"}})).await;
     let path = "/app/a/endpoint/e/headers";
-    let all = json!({"headers": {"X-Two": "2", "X-Three": "3", "Authorization": "Bearer t", "X-Four": "4"}});
+    let all = json!({"headers": {"X-Two": "2", "X-Three": "3", "Authorization": "Bearer t",
+        "X-Four": "4", "x-client-SECRET": "s"}});
     server.put(path, &all).await.expect(204);
     let read = server.get(path).await.expect(200);
     assert_eq!(read["headers"], json!({"X-Two": "2", "X-Three": "3", "X-Four": "4"}));
-    assert_eq!(read["sensitive"], json!(["Authorization"]));
+    assert_eq!(read["sensitive"], json!(["Authorization", "x-client-SECRET"]));
     let change = json!({"headers": {"x-two": "22", "X-Three": null}, "deleteHeaders": ["X-Four"]});
     server.patch(path, &change).await.expect(204);
     server
@@ -65,6 +66,50 @@ async fn headers_are_set_patched_and_sent_as_spelled() {
     let hit = receiver.wait_for(1).await.remove(0);
     assert_eq!((hit.header("x-two"), hit.header("authorization")), ("22", "Bearer t"));
     assert_eq!((hit.header("x-one"), hit.header("x-three"), hit.header("x-four")), ("", "", ""));
+}
+
+#[tokio::test]
+async fn a_secret_is_given_at_creation_and_replaced_by_rotation_alone() {
+    let server = Server::start().await;
+    server.app_with("a", "https://h.example", json!({})).await;
+    let (path, url) = ("/app/a/endpoint/e", "https://h.example");
+    let key = async || server.get(&format!("{path}/secret")).await.expect(200)["key"].clone();
+    let own = key().await;
+    let other = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    for body in [json!({"url": url, "uid": "e", "secret": other}), json!({"secret": other})] {
+        for method in ["PUT", "PATCH"] {
+            let answer =
+                server.send(method, &format!("/api/v1{path}"), &[], body.to_string()).await;
+            let faults = answer.expect(422)["detail"].clone();
+            let fault = faults.as_array().unwrap().iter().find(|fault| {
+                fault["loc"] == json!(["body", "secret"])
+                    && fault["msg"].as_str().unwrap().contains("/secret/rotate")
+            });
+            assert!(fault.is_some(), "{method} {faults}");
+        }
+    }
+    assert_eq!(key().await, own);
+    // The one that is in force, or none, says nothing new.
+    for secret in [&own, &json!(null)] {
+        let body = json!({"url": url, "uid": "e", "secret": secret});
+        server.put(path, &body).await.expect(200);
+        server.patch(path, &json!({"secret": secret})).await.expect(200);
+    }
+    assert_eq!(key().await, own);
+    // A PUT that creates is a creation.
+    let body = json!({"url": url, "uid": "new", "secret": other});
+    server.put("/app/a/endpoint/new", &body).await.expect(201);
+    let new = server.get("/app/a/endpoint/new/secret").await.expect(200);
+    assert_eq!(new["key"], other);
+}
+
+#[tokio::test]
+async fn what_a_pair_shows_of_itself_is_its_current_secret() {
+    let server = Server::with(&[("PEYK_SIGNING__DEFAULT", "ed25519")]).await;
+    server.app_with("a", "https://h.example", json!({})).await;
+    let secret = server.get("/app/a/endpoint/e/secret").await.expect(200)["key"].clone();
+    assert!(secret.as_str().unwrap().starts_with("whpk_"));
+    server.patch("/app/a/endpoint/e", &json!({"secret": secret})).await.expect(200);
 }
 
 #[tokio::test]

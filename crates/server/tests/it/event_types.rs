@@ -7,6 +7,29 @@ use serde_json::json;
 use crate::support::Server;
 
 #[tokio::test]
+async fn subscriptions_are_listed_by_application() {
+    let server = Server::start().await;
+    for name in ["t.a", "t.b"] {
+        server.put(&format!("/event-type/{name}"), &json!({"description": ""})).await.expect(201);
+    }
+    server.app_with("a", "https://h.example", json!({"eventTypes": ["t.b", "t.a"]})).await;
+    let second = json!({"url": "https://h.example", "eventTypes": ["t.a"]});
+    server.post("/app/a/endpoint", &second).await.expect(201);
+    server.app_with("b", "https://h.example", json!({})).await;
+    let id = async |uid: &str| server.get(&format!("/app/{uid}")).await.expect(200)["id"].take();
+    let answer = server.put("/stats/usage/event-types", &json!({})).await.expect(200);
+    assert_eq!(
+        (&answer["status"], &answer["task"]),
+        (&json!("finished"), &json!("event-type.aggregate"))
+    );
+    let expected = json!([
+        {"appId": id("a").await, "explicitlySubscribedEventTypes": ["t.a", "t.b"], "hasCatchAllEndpoint": false},
+        {"appId": id("b").await, "explicitlySubscribedEventTypes": [], "hasCatchAllEndpoint": true},
+    ]);
+    assert_eq!(answer["data"]["event_types"], expected);
+}
+
+#[tokio::test]
 async fn an_event_type_lives() {
     let server = Server::start().await;
     let schemas = json!({"1": {"type": "object", "properties": {"a": {"type": "string"}}}});
@@ -40,6 +63,20 @@ async fn an_event_type_lives() {
     server.get("/event-type/u.new").await.expect(404);
     let bad = json!({"name": "x", "description": "", "schemas": {"1": {"type": "text"}}});
     server.post("/event-type", &bad).await.expect(422);
+}
+
+#[tokio::test]
+async fn schemas_come_back_as_they_were_spelled() {
+    let server = Server::start().await;
+    let schemas = r#"{"2": {"type":"object", "minProperties":1.0e+0,"maxLength":1E2},"1":{"title":"\u00e9","maximum":123456789012345678901234567890}}"#;
+    let body = format!(r#"{{"name":"t","description":"","schemas":{schemas}}}"#);
+    let made = server.send("POST", "/api/v1/event-type", &[], body).await;
+    let read = server.get("/event-type/t").await;
+    let patched = server.patch("/event-type/t", &json!({"deprecated": true})).await;
+    let list = server.get("/event-type?with_content=true").await;
+    for answer in [made, read, patched, list] {
+        assert!(answer.text().contains(&format!(r#""schemas":{schemas}"#)), "{}", answer.text());
+    }
 }
 
 #[tokio::test]

@@ -38,6 +38,7 @@ async fn every_documented_metric_is_served() {
         "peyk_breakers{state=\"half_open\"} 0",
         "peyk_lanes_held 0",
         "peyk_lane_repairs_total 0",
+        "peyk_pruned_total{kind=\"message\"} 0",
         "peyk_queue_depth 0",
         "peyk_queue_oldest_due_seconds 0",
     ] {

@@ -41,6 +41,8 @@ fn a_bad_setting_is_named() {
     for (name, value, expected) in [
         ("PEYK_LISTEN_ADRESS", "127.0.0.1:0", "PEYK_LISTEN_ADRESS is not a setting"),
         ("PEYK_DATABASE_URL", "postgres://h/d", "not in this build"),
+        ("PEYK_LOG__LEVEL", "loud", "PEYK_LOG__LEVEL must be one of off, error, warn, info, debug"),
+        ("PEYK_WINDOW__MAX", "2", "`window.start`, left at its default, must be from 1 to 2"),
         ("PEYK_RETRY__BASE", "soon", "PEYK_RETRY__BASE must be a whole number with a unit"),
     ] {
         for arguments in [["serve"], ["check-config"], ["token"]] {
@@ -54,8 +56,28 @@ fn a_bad_setting_is_named() {
     assert!(one_line(&output, 2).contains("`retry.bse` in peyk.toml"));
     let output = command(dir.path(), &["serve", "--config", "none.toml"]).output().unwrap();
     assert!(one_line(&output, 2).contains("cannot read none.toml"));
-    let output = command(dir.path(), &["fly"]).output().unwrap();
-    assert!(one_line(&output, 2).contains("see `peyk --help`"));
+    for arguments in [&["fly"][..], &["token", "--app"]] {
+        let output = command(dir.path(), arguments).output().unwrap();
+        let said = one_line(&output, 2);
+        assert!(said.contains("see `peyk --help`"), "{said}");
+        assert_eq!(said.matches("help").count(), 1, "one hint is enough: {said}");
+    }
+    let output = command(dir.path(), &["token", "--org", "org_0"]).output().unwrap();
+    assert!(one_line(&output, 2).contains("--org must have 27 characters after org_, not 1"));
+}
+
+#[test]
+fn a_token_is_not_made_under_a_secret_that_no_server_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = command(dir.path(), &["token"]).output().unwrap();
+    let said = one_line(&output, 1);
+    for expected in ["data/jwt_secret", "peyk serve", "--config", "PEYK_DATA_DIR"] {
+        assert!(said.contains(expected), "{said}");
+    }
+    assert!(!dir.path().join("data").exists(), "nothing is made");
+    let mut with_secret = command(dir.path(), &["token"]);
+    let output = with_secret.env("PEYK_JWT_SECRET", "a secret of some length").output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::support::{Receiver, Server};
 
-fn ids(page: &Value) -> Vec<String> {
+pub(crate) fn ids(page: &Value) -> Vec<String> {
     let rows = page["data"].as_array().unwrap();
     rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Walks forward to the end, then back to the beginning, and gives what it met on the way there.
-async fn walk(server: &Server, path: &str, limit: usize) -> Vec<String> {
+pub(crate) async fn walk(server: &Server, path: &str, limit: usize) -> Vec<String> {
     let joint = if path.contains('?') { '&' } else { '?' };
     let mut pages: Vec<Value> = Vec::new();
     let mut iterator = String::new();

@@ -3,7 +3,7 @@
 //! Never: a delivery that no live secret signed.
 
 use serde_json::{Value, json};
-use webhook::{Secret, Verifier, VerifyKey};
+use webhook::{Secret, WebhookVerifier};
 
 use crate::support::receiver::Hit;
 use crate::support::{Receiver, Reply, Server};
@@ -12,7 +12,7 @@ fn verifies(hit: &Hit, key: &Value) -> bool {
     let secret = Secret::parse(key.as_str().unwrap()).unwrap();
     let lines = hit.headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap()));
     let at = hit.header("webhook-timestamp").parse().unwrap();
-    Verifier::new(vec![VerifyKey::from(&secret)]).verify(lines, &hit.body, at).is_ok()
+    WebhookVerifier::standard().key(&secret).build().unwrap().verify(lines, &hit.body, at).is_ok()
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::support::server::command;
-use crate::support::{Receiver, Server};
+use crate::support::{Receiver, Server, until};
 
 /// Runs a command of the system; whether it is there and did it.
 fn system(program: &str, arguments: &[&str]) -> bool {
@@ -42,6 +42,35 @@ impl Posted {
         false
     }
 
+    /// Posts until the health of the server tells of the fault.
+    async fn health_tells(&mut self, server: &Server) {
+        // Room comes back when the database tidies up its log, until its file has no room either.
+        for _ in 0..500 {
+            self.until_refused(server).await;
+            let health = server.get("/health").await;
+            server.get("/health/ping").await.expect(204);
+            if health.status == 503 {
+                let health = health.json();
+                assert_eq!(health["database"]["status"], "error");
+                assert!(health["database"]["reason"].is_string(), "{health}");
+                assert_eq!(health["queue"], json!({"status": "ok"}));
+                return;
+            }
+            assert_eq!(health.status, 200);
+        }
+        panic!("nothing can be stored, and health does not tell");
+    }
+
+    /// Waits until the health of the server is good again, with nothing that is posted.
+    async fn health_recovers(server: &Server) {
+        until("good health", || async {
+            let health = server.get("/health").await;
+            (health.status == 200)
+                .then(|| assert_eq!(health.json()["database"], json!({"status": "ok"})))
+        })
+        .await;
+    }
+
     /// Posts until nothing more is taken, and a few times more.
     async fn until_refused(&mut self, server: &Server) {
         for _ in 0..5_000 {
@@ -69,8 +98,7 @@ impl Posted {
             assert!(self.acknowledged.iter().any(|known| known == id), "{id} was refused");
             assert!(!self.refused.contains(&hit.n()));
         }
-        let health = server.get("/health").await.expect(200);
-        assert_eq!(health["database"]["status"], "ok");
+        Self::health_recovers(server).await;
     }
 }
 
@@ -105,10 +133,11 @@ async fn du_20_a_full_disk_refuses_posts_loses_nothing_and_recovers_by_itself() 
     };
     for _ in 0..2 {
         limit(&format!("{}:", largest(&server.dir().join("data")) + (128 << 10)));
-        posted.until_refused(&server).await;
+        posted.health_tells(&server).await;
         server.get("/app/a/msg").await.expect(200);
         assert!(server.metric("peyk_commits_total{result=\"failed\"}").await > 0.0);
         limit("unlimited:");
+        Posted::health_recovers(&server).await;
         posted.recovered(&server, &receiver).await;
     }
 }
@@ -196,10 +225,11 @@ async fn a_database_that_becomes_read_only_refuses_posts_and_recovers_by_itself(
         println!("skipped: files cannot be made immutable here");
         return;
     };
-    posted.until_refused(&server).await;
+    posted.health_tells(&server).await;
     let change = server.patch("/app/a/endpoint/e", &json!({"description": "d"})).await;
     assert_eq!(change.expect(503)["code"], "storage_unavailable");
     drop(frozen);
+    Posted::health_recovers(&server).await;
     posted.recovered(&server, &receiver).await;
     server.patch("/app/a/endpoint/e", &json!({"description": "d"})).await.expect(200);
 }
@@ -211,14 +241,22 @@ async fn a_foreign_file_is_refused_in_a_sentence_and_left_as_it_is() {
     assert_eq!(server.stop(), Some(0));
     let path = server.dir().join("data/peyk.db");
     let own = std::fs::read(&path).unwrap();
-    // Another program's mark in the header of a good database; a later version; a torn file; text.
+    // Another program's mark in the header of a good database; a later version; text; a torn file.
     let mut other = own.clone();
     other[68..72].copy_from_slice(b"Othr");
     let mut newer = own.clone();
     newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
     let torn = [&own[..100], &[0xA5; 4_000]].concat();
     let text = b"a list of things to do, and no database".to_vec();
-    for bytes in [other, newer, torn, text] {
+    let names = || {
+        let files = std::fs::read_dir(server.dir().join("data")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("peyk.db")).collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = names();
+    // The good database keeps a log: whoever opens it puts one beside it.
+    assert_eq!(own[18..20], [2, 2], "in the mode with a log");
+    for (number, bytes) in [other, newer, text, torn].into_iter().enumerate() {
         std::fs::write(&path, &bytes).unwrap();
         let output = command(server.dir(), &["serve"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -226,6 +264,8 @@ async fn a_foreign_file_is_refused_in_a_sentence_and_left_as_it_is() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(last.contains("left as it is") || last.contains("left as it was"), "{said}");
         assert!(std::fs::read(&path).unwrap() == bytes, "byte for byte");
+        // The last is ours by its header, and is looked into.
+        assert!(number == 3 || names() == before, "{:?}", names());
     }
     std::fs::write(&path, own).unwrap();
     server.start_again();

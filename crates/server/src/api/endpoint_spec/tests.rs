@@ -2,7 +2,7 @@
 //!
 //! Never: a store.
 
-use domain::policy::{RetryOn, Strategy};
+use domain::policy::RetryOn;
 
 use super::*;
 use crate::config::raw::Raw;
@@ -19,7 +19,8 @@ const ALL: &str = r#"{"url":"https://H.example","description":"d","uid":"u","ver
     "eventTypes":["b","a","b"],"channels":["c"],"throttleRate":9,"metadata":{"k":"v"},
     "headers":{"X-A":"1"},"retryPolicy":{"strategy":"schedule","schedule":["5s","5m"],"attemptsMax":3,
     "ageMax":"1h","retryOn":["408","5xx"],"retryAfter":"at_least"},
-    "breaker":{"failures":2,"openFor":"500ms"},"timeout":"30s","ordered":"strict","unknown":1}"#;
+    "breaker":{"failures":2,"openFor":"500ms","unknown":1e999},"timeout":"30s","ordered":"strict",
+    "unknown":-1e999}"#;
 
 #[test]
 fn a_create_reads_every_field() {
@@ -71,6 +72,26 @@ fn a_patch_keeps_changes_and_clears() {
 }
 
 #[test]
+fn spans_of_a_breaker_fit_each_other_and_the_server() {
+    let said = |breaker: &str| {
+        let json = format!(r#"{{"url":"https://h.example","breaker":{breaker}}}"#);
+        read(&json, None).map_err(|problem| format!("{problem:?}"))
+    };
+    for fits in [
+        r#"{"openFor":"10m"}"#,
+        r#"{"openForMax":"30s"}"#,
+        r#"{"openFor":"1h","openForMax":"1h"}"#,
+        r#"{"openFor":"1s","openForMax":"2s"}"#,
+    ] {
+        assert!(said(fits).is_ok(), "{fits}");
+    }
+    let fault = said(r#"{"openFor":"11m"}"#).unwrap_err();
+    assert!(fault.contains("must not be above openForMax, which is 10m"), "{fault}");
+    let fault = said(r#"{"openForMax":"1s"}"#).unwrap_err();
+    assert!(fault.contains("must not be below openFor, which is 30s"), "{fault}");
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let table = [
         ("", "url"),
@@ -94,7 +115,13 @@ fn what_is_wrong_is_named() {
         (r#""url":"https://h.example","retryPolicy":{"retryOn":[200]}"#, "retryOn"),
         (r#""url":"https://h.example","retryPolicy":7"#, "retryPolicy"),
         (r#""url":"https://h.example","breaker":{"failures":1001}"#, "failures"),
+        (r#""url":"https://h.example","retryPolicy":{"base":"2s","cap":"1s"}"#, "cap"),
+        (r#""url":"https://h.example","retryPolicy":{"cap":"1s"}"#, "cap"),
+        (r#""url":"https://h.example","retryPolicy":{"schedule":["5s"]}"#, "schedule"),
         (r#""url":"https://h.example","breaker":{"openFor":"0s"}"#, "openFor"),
+        (r#""url":"https://h.example","breaker":{"openFor":"2m","openForMax":"1m"}"#, "openFor"),
+        (r#""url":"https://h.example","breaker":{"openFor":"11m"}"#, "openFor"),
+        (r#""url":"https://h.example","breaker":{"openForMax":"29s"}"#, "openForMax"),
     ];
     for (json, field) in table {
         let problem = read(&format!("{{{json}}}"), None).unwrap_err();

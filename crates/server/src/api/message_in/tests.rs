@@ -38,8 +38,12 @@ fn every_field_is_read() {
     let message = read(body, MOST).ok().unwrap();
     assert_eq!(message.spec.event_id.as_deref(), Some("e.1"));
     assert_eq!(message.spec.channels, ["c"]);
-    assert_eq!(message.spec.retention_days, Some(5));
+    assert_eq!(message.spec.retention_hours, Some(5 * 24));
+    assert_eq!(message.spec.tags, ["t"]);
+    assert_eq!(message.spec.deliver_at, Some(Timestamp::from_secs(1_893_456_000)));
     assert_eq!(message.application.unwrap().get(), r#"{"name":"A"}"#);
+    let body = br#"{"payload":{},"eventType":"a","payloadRetentionHours":1}"#;
+    assert_eq!(read(body, MOST).ok().unwrap().spec.retention_hours, Some(1));
     let body = br#"{"payload":{},"eventType":"a","eventId":null,"channels":null,"application":null,
         "payloadRetentionPeriod":null,"transformationsParams":null}"#;
     let message = read(body, MOST).ok().unwrap();
@@ -49,7 +53,7 @@ fn every_field_is_read() {
 #[test]
 fn a_raw_payload_is_sent_in_place_of_the_payload() {
     let body = r#"{"payload":{},"eventType":"a","transformationsParams":
-        {"rawPayload":"<a b=\"c\"/>\n","headers":{"Content-Type":"text/xml"},"x":1}}"#;
+        {"rawPayload":"<a b=\"c\"/>\n","headers":{"X":1e999,"Content-Type":"text/xml"},"x":-1e999}}"#;
     let message = read(body.as_bytes(), MOST).ok().unwrap();
     assert_eq!(message.spec.payload, "<a b=\"c\"/>\n");
     assert_eq!(message.spec.content_type.as_str(), "text/xml");
@@ -86,6 +90,17 @@ fn what_is_wrong_is_422_and_named() {
             r#"{"eventType":"a","payload":{},"payloadRetentionPeriod":1e99}"#,
             "payloadRetentionPeriod",
         ),
+        (r#"{"eventType":"a","payload":{},"payloadRetentionHours":0}"#, "payloadRetentionHours"),
+        (r#"{"eventType":"a","payload":{},"payloadRetentionHours":2161}"#, "payloadRetentionHours"),
+        (
+            r#"{"eventType":"a","payload":{},"payloadRetentionHours":9,"payloadRetentionPeriod":9}"#,
+            "payloadRetentionHours",
+        ),
+        (r#"{"eventType":"a","payload":{},"tags":["a","b","c","d","e","f"]}"#, "tags"),
+        (r#"{"eventType":"a","payload":{},"tags":[""]}"#, "tags"),
+        (r#"{"eventType":"a","payload":{},"tags":[1]}"#, "tags"),
+        (r#"{"eventType":"a","payload":{},"deliverAt":"tomorrow"}"#, "deliverAt"),
+        (r#"{"eventType":"a","payload":{},"deliverAt":7}"#, "deliverAt"),
         (r#"{"eventType":"a","payload":{},"transformationsParams":7}"#, "transformationsParams"),
         (
             r#"{"eventType":"a","payload":{},"transformationsParams":{"rawPayload":{}}}"#,
@@ -113,6 +128,14 @@ fn what_is_wrong_is_422_and_named() {
     }
     let not_text = read(b"{\"eventType\":\"a\",\"payload\":{\"a\":\"\xFF\"}}", MOST);
     assert_eq!(not_text.err().unwrap().status().as_u16(), 422);
+}
+
+#[test]
+fn a_good_payload_is_not_blamed_for_another_fault() {
+    let deep = format!("{}{}", r#"{"a":"#.repeat(1_000), "1".to_owned() + &"}".repeat(1_000));
+    let body = format!(r#"{{"eventType":1,"payload":{deep}}}"#);
+    let said = format!("{:?}", read(body.as_bytes(), MOST * 10).err().unwrap());
+    assert!(said.contains("eventType") && !said.contains("payload"), "{said}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! Never: end an excerpt in the middle of a character.
 
 use domain::attempt::{Attempt, Outcome};
-use domain::delivery::Trigger;
+use domain::classify::describe;
 use domain::ids::Kind;
 use resilience::Term;
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub(crate) struct AttemptOut {
     timestamp: String,
     /// Which send of the delivery, from 1.
     number: u32,
-    /// Why no answer came, in words.
+    /// What went wrong, in words.
     error: Option<String>,
     /// Its kind: dns, connect, tls, reset, timeout, forbidden, internal.
     error_kind: Option<&'static str>,
@@ -57,12 +57,12 @@ impl AttemptOut {
             response_duration_ms: u64::try_from(attempt.took.as_millis()).unwrap_or(u64::MAX),
             status,
             status_text,
-            trigger_type: u8::from(attempt.trigger == Trigger::Manual),
+            trigger_type: u8::from(attempt.trigger.is_by_hand()),
             msg_id: row.message_id.text(Kind::Message),
             endpoint_id: row.endpoint_id.text(Kind::Endpoint),
             timestamp: time(attempt.started_at),
             number: attempt.number,
-            error: None,
+            error: describe(&attempt),
             error_kind: None,
             next_attempt_at: row.next.and_then(|(at, _)| time_or_none(at)),
             delay_set_by: row.next.map(|(_, term)| term_name(term)),
@@ -78,7 +78,6 @@ impl AttemptOut {
             }
             Outcome::Failed(failure) => {
                 shown.error_kind = Some(failure.kind.name());
-                shown.error = Some(failure.text);
             }
         }
         if !with_content {

@@ -1,6 +1,7 @@
 //! A message as the API shows it, its payload byte for byte.
 //!
-//! A payload that is no JSON is shown as a text; one that is gone as `{"expired":true}`.
+//! SDKs take nothing but an object. A payload that is none is shown as `{"rawPayload":"…"}`, with
+//! its text as it is sent; one that is gone as `{"expired":true}`.
 //! Never: parse a payload into values and write it anew.
 
 use std::borrow::Cow;
@@ -11,7 +12,7 @@ use resilience::Timestamp;
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::value::RawValue;
 
-use super::time;
+use super::{time, time_or_none};
 
 /// A message.
 #[derive(Debug, Serialize)]
@@ -23,6 +24,8 @@ pub(crate) struct MessageOut<'a> {
     payload: PayloadOut<'a>,
     channels: Option<&'a [String]>,
     timestamp: String,
+    tags: Option<&'a [String]>,
+    deliver_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     edited_from: Option<String>,
 }
@@ -34,8 +37,8 @@ pub(crate) enum PayloadOut<'a> {
     LeftOut,
     /// Deleted, or out of its retention.
     Expired,
-    /// JSON, as it came.
-    Json(&'a RawValue),
+    /// An object, as it came.
+    Object(&'a RawValue),
     /// Anything else, as text.
     Text(Cow<'a, str>),
 }
@@ -44,13 +47,9 @@ impl Serialize for PayloadOut<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::LeftOut => serializer.serialize_map(Some(0))?.end(),
-            Self::Expired => {
-                let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry("expired", &true)?;
-                map.end()
-            }
-            Self::Json(raw) => raw.serialize(serializer),
-            Self::Text(text) => serializer.serialize_str(text),
+            Self::Expired => serializer.collect_map([("expired", true)]),
+            Self::Object(raw) => raw.serialize(serializer),
+            Self::Text(text) => serializer.collect_map([("rawPayload", text)]),
         }
     }
 }
@@ -70,8 +69,8 @@ impl<'a> PayloadOut<'a> {
     /// These bytes.
     pub(crate) fn of(bytes: &'a [u8]) -> Self {
         match serde_json::from_slice::<&RawValue>(bytes) {
-            Ok(raw) => Self::Json(raw),
-            Err(_) => Self::Text(String::from_utf8_lossy(bytes)),
+            Ok(raw) if raw.get().starts_with('{') => Self::Object(raw),
+            _ => Self::Text(String::from_utf8_lossy(bytes)),
         }
     }
 }
@@ -91,6 +90,8 @@ impl<'a> MessageOut<'a> {
             payload,
             channels: (!spec.channels.is_empty()).then_some(&spec.channels[..]),
             timestamp: time(accepted_at),
+            tags: (!spec.tags.is_empty()).then_some(&spec.tags[..]),
+            deliver_at: spec.deliver_at.and_then(time_or_none),
             edited_from: None,
         }
     }
@@ -113,15 +114,16 @@ mod tests {
             r#"{"b":1.0e2,"a":"\ud800\u0000","a":2}"#,
             "{ \"é\" : 0 }",
             r#"{"n":123456789012345678901234567890}"#,
-            "[1]",
         ] {
             let shown = serde_json::to_string(&PayloadOut::of(text.as_bytes())).unwrap();
             assert_eq!(shown, text);
         }
         let shown = |bytes| serde_json::to_string(&PayloadOut::of(bytes)).unwrap();
-        assert_eq!(shown(b"a=1&b=2"), r#""a=1&b=2""#);
-        assert_eq!(shown(b""), r#""""#);
-        assert_eq!(shown(b"{\"a\":\"\xFF\"}"), "\"{\\\"a\\\":\\\"\u{FFFD}\\\"}\"");
+        assert_eq!(shown(b" {\"a\":1}\n"), r#"{"a":1}"#);
+        assert_eq!(shown(b"[1]"), r#"{"rawPayload":"[1]"}"#);
+        assert_eq!(shown(b"a=1&b=2"), r#"{"rawPayload":"a=1&b=2"}"#);
+        assert_eq!(shown(b""), r#"{"rawPayload":""}"#);
+        assert_eq!(shown(b"{\"\xFF\"}"), "{\"rawPayload\":\"{\\\"\u{FFFD}\\\"}\"}");
         assert_eq!(serde_json::to_string(&PayloadOut::LeftOut).unwrap(), "{}");
         assert_eq!(serde_json::to_string(&PayloadOut::Expired).unwrap(), r#"{"expired":true}"#);
     }

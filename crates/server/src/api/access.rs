@@ -1,0 +1,184 @@
+//! Tokens of applications: made for one, ended one by one or all at once.
+//!
+//! A token that was ended is refused from the answer on, also after a restart.
+//! Never: show a token again, or keep more of it than a hash.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use domain::application::AppSnapshot;
+use domain::error::Invalid;
+use domain::ids::Kind;
+use domain::limits::{APP_TOKEN_MAX, APP_TOKEN_MIN};
+use http::StatusCode;
+use resilience::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use store::directory::IdOrUid;
+use store::revocations::{Expired, Revoked};
+
+use super::messages::create_application;
+use super::once::once;
+use super::own;
+use crate::http::auth::Auth;
+use crate::http::extract::{Place, Received};
+use crate::http::fields::{Fields, flag, text, texts, whole};
+use crate::http::idempotency::{Answer, Done, Made};
+use crate::http::problem::Problem;
+use crate::http::tokens::{Caller, Grant};
+use crate::state::Shared;
+
+type Answered = Result<Response, Problem>;
+
+/// Names in a list, and characters of a session, at most.
+const NAMES_MAX: usize = 100;
+const NAME_CHARS_MAX: usize = 256;
+
+#[derive(Debug, Serialize)]
+struct AccessOut {
+    url: String,
+    token: String,
+}
+
+/// `POST /auth/app-portal-access/{app}`; also under the older name, and then without a body too.
+pub(super) async fn portal(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+    received: Received,
+) -> Answered {
+    caller.org_only()?;
+    let mut fields = Fields::parse(body_of(&received))?;
+    let grant = grant(&mut fields);
+    let application = fields.nullable_raw(&["application"], None, |_, raw| Ok(raw));
+    fields.finish()?;
+    let app = app_or_new(&shared, &caller, &app, application).await?;
+    let url = received.origin();
+    let (peyk, place) = (Arc::clone(&shared), [app.app.key.0.cast_unsigned()]);
+    let work = async move {
+        let (org, id) = (app.app.org.text(Kind::Organisation), app.app.id.text(Kind::Application));
+        let token = peyk.tokens.grant((&org, Some(&id)), &grant, peyk.now());
+        let token = token.ok_or_else(Problem::overloaded)?;
+        let shown = AccessOut { url: format!("{url}/portal/#key={token}"), token };
+        Ok(Done::json(StatusCode::OK, &shown, Made::Application(app.app.key)))
+    };
+    once(&shared, (&caller, &received), &place, work).await
+}
+
+/// The body, which may be left out.
+fn body_of(received: &Received) -> &[u8] {
+    let body = received.body.trim_ascii();
+    if body.is_empty() { b"{}" } else { body }
+}
+
+fn grant(fields: &mut Fields<'_>) -> Grant {
+    let range = APP_TOKEN_MIN.as_secs()..=APP_TOKEN_MAX.as_secs();
+    let secs = fields.nullable(&["expiry"], None, whole(range));
+    if fields.names("capabilities") {
+        fields.nullable(&["capabilities"], None, no_capabilities);
+    }
+    Grant {
+        feature_flags: fields.nullable(&["featureFlags"], None, names).unwrap_or_default(),
+        session: fields.nullable(&["sessionId"], None, session),
+        read_only: fields.nullable(&["readOnly"], None, flag).unwrap_or_default(),
+        good_for: secs.map_or(APP_TOKEN_MAX, Duration::from_secs),
+    }
+}
+
+/// A token that could do more than it was meant to is worse than none.
+fn no_capabilities(name: &str, value: &Value) -> Result<(), Invalid> {
+    let none = value.as_array().is_some_and(Vec::is_empty);
+    let rule = "are not built yet: leave them out, or use readOnly";
+    if none { Ok(()) } else { Err(Invalid::new(name, rule)) }
+}
+
+fn names(name: &str, value: &Value) -> Result<Vec<String>, Invalid> {
+    let names = texts(name, value)?;
+    if names.len() > NAMES_MAX {
+        return Err(Invalid::new(name, format!("must have at most {NAMES_MAX} entries")));
+    }
+    names.iter().try_for_each(|entry| checked(name, entry))?;
+    Ok(names)
+}
+
+fn session(name: &str, value: &Value) -> Result<String, Invalid> {
+    let session = text(name, value)?;
+    checked(name, &session).map(|()| session)
+}
+
+fn checked(name: &str, text: &str) -> Result<(), Invalid> {
+    if (1..=NAME_CHARS_MAX).contains(&text.chars().count()) {
+        return Ok(());
+    }
+    Err(Invalid::new(name, format!("must have 1 to {NAME_CHARS_MAX} characters")))
+}
+
+/// The application of the path, or the one that was brought along for it.
+async fn app_or_new(
+    shared: &Shared,
+    caller: &Caller,
+    text: &str,
+    new: Option<&RawValue>,
+) -> Result<AppSnapshot, Problem> {
+    let which = own::id_or_uid(Kind::Application, text);
+    if let Some(new) = new
+        && let IdOrUid::Uid(_) = which
+        && shared.engine.stores().directory.app(caller.org, which.clone()).await?.is_none()
+    {
+        create_application(shared, caller, &which, new).await?;
+    }
+    own::app(shared, caller, text).await
+}
+
+/// `POST /auth/logout`
+pub(super) async fn logout(State(shared): State<Arc<Shared>>, Auth(caller): Auth) -> Answered {
+    if caller.app.is_none() {
+        let detail = "Only tokens of applications can be logged out";
+        return Err(Problem::bad_request("bad_token", detail));
+    }
+    let revoked = Revoked { hash: caller.hash, until: caller.until };
+    // Goes on when the caller hangs up: what is stored must be in force.
+    let ending = tokio::spawn(async move {
+        shared.engine.stores().revocations.revoke(revoked.clone()).await?;
+        shared.tokens.revocations().revoke(&revoked, shared.now());
+        Ok::<_, Problem>(StatusCode::NO_CONTENT.into_response())
+    });
+    ending.await.unwrap_or_else(|_| Err(Problem::overloaded()))
+}
+
+/// `POST /auth/app/{app}/expire-all`
+pub(super) async fn expire_all(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+    received: Received,
+) -> Answered {
+    caller.org_only()?;
+    let mut fields = Fields::parse(body_of(&received))?;
+    let range = 0..=APP_TOKEN_MAX.as_secs();
+    let grace = fields.nullable(&["expiry"], None, whole::<u64>(range)).unwrap_or_default();
+    let sessions = fields.nullable(&["sessionIds"], None, names).unwrap_or_default();
+    fields.finish()?;
+    let app = own::app(&shared, &caller, &app).await?;
+    let (peyk, place) = (Arc::clone(&shared), [app.app.key.0.cast_unsigned()]);
+    let work = async move {
+        let now = peyk.now();
+        // Tokens say to the millisecond when they were issued.
+        let issued_before = Timestamp::from_micros((now.as_micros() / 1_000 + 1) * 1_000);
+        let from = now.plus(Duration::from_secs(grace));
+        let expire = |session| Expired { app: app.app.id, session, issued_before, from };
+        let tokens: Vec<_> = match sessions.is_empty() {
+            true => vec![expire(None)],
+            false => sessions.into_iter().map(|session| expire(Some(session))).collect(),
+        };
+        peyk.engine.stores().revocations.expire(tokens.clone()).await?;
+        peyk.tokens.revocations().expire(tokens, now);
+        Ok(Done { answer: Answer::empty(StatusCode::NO_CONTENT), made: Made::Nothing })
+    };
+    // Not undone by a caller that hangs up.
+    let answer = async move { once(&shared, (&caller, &received), &place, work).await };
+    tokio::spawn(answer).await.unwrap_or_else(|_| Err(Problem::overloaded()))
+}

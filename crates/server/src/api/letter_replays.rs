@@ -1,0 +1,148 @@
+//! Many dead letters put back at once: counted first, or by a background task.
+//!
+//! Never: count letters of endpoints that are gone or, of all, switched off; nothing is sent to
+//! those.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use domain::application::AppSnapshot;
+use domain::dead_letter::DeadReason;
+use domain::endpoint::Endpoint;
+use domain::error::Invalid;
+use domain::ids::{EndpointKey, MessageKey};
+use domain::limits::{REPLAY_IDS_MAX, REPLAY_RATE_MAX};
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
+use store::dead_letters::DeadFilter;
+use store::tasks::{Letters, TaskSpec, Work};
+
+use super::own;
+use super::replays::{during, event_types, spec};
+use super::resend::endpoint_disabled;
+use super::tasks::begin;
+use super::views::dead_letter::keys_of;
+use crate::http::auth::Auth;
+use crate::http::extract::{Place, Received};
+use crate::http::fields::{Fields, flag, text, texts, whole};
+use crate::http::idempotency::Answer;
+use crate::http::problem::Problem;
+use crate::spelling::one_of;
+use crate::state::Shared;
+
+#[derive(Debug, Serialize)]
+struct CountOut {
+    count: u64,
+}
+
+/// What was asked for.
+struct Asked {
+    endpoint: Option<String>,
+    letters: Letters,
+    rate_per_s: Option<u32>,
+    is_dry: bool,
+}
+
+/// `POST /app/{app}/dead-letter/replay`
+pub(super) async fn replay_many(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+    received: Received,
+) -> Result<Response, Problem> {
+    let asked = read(&received.body)?;
+    let app = own::app(&shared, &caller, &app).await?;
+    let endpoint = match &asked.endpoint {
+        None => None,
+        Some(text) => Some(own::endpoint_of(&app, text)?),
+    };
+    let count = count(&shared, &app, (endpoint.as_deref(), &asked.letters)).await?;
+    if asked.is_dry {
+        return Ok(Answer::json(StatusCode::OK, &CountOut { count }).into_response());
+    }
+    if endpoint.as_ref().is_some_and(|endpoint| endpoint.spec.disabled.is_some()) {
+        return Err(endpoint_disabled());
+    }
+    let spec = TaskSpec {
+        endpoint: endpoint.map(|endpoint| endpoint.key),
+        rate_per_s: asked.rate_per_s,
+        total: Some(count),
+        ..spec(&caller, &app, Work::DeadLetters(asked.letters))
+    };
+    begin(&shared, (&caller, &received), spec).await
+}
+
+/// The body may be left out, for all there is.
+fn read(body: &[u8]) -> Result<Asked, Problem> {
+    let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
+    let mut fields = Fields::parse(body)?;
+    let asked = Asked {
+        endpoint: fields.nullable(&["endpointId"], None, text),
+        letters: Letters {
+            reason: fields.nullable(&["reason"], None, reason),
+            event_types: event_types(&mut fields),
+            during: during(&mut fields, false),
+            ids: fields.nullable(&["ids"], None, ids).unwrap_or_default(),
+        },
+        rate_per_s: fields.nullable(&["ratePerS"], None, whole(1..=u64::from(REPLAY_RATE_MAX))),
+        is_dry: fields.firm("dryRun", None, Some(false), flag).unwrap_or_default(),
+    };
+    fields.finish()?;
+    Ok(asked)
+}
+
+fn reason(name: &str, value: &Value) -> Result<DeadReason, Invalid> {
+    let found = DeadReason::from_name(&text(name, value)?);
+    found.ok_or_else(|| Invalid::new(name, one_of(&DeadReason::ALL.map(DeadReason::name))))
+}
+
+fn ids(name: &str, value: &Value) -> Result<Vec<(EndpointKey, MessageKey)>, Invalid> {
+    let ids = texts(name, value)?;
+    if ids.is_empty() || ids.len() > REPLAY_IDS_MAX {
+        return Err(Invalid::new(name, format!("must have 1 to {REPLAY_IDS_MAX} entries")));
+    }
+    let keys = ids.iter().map(|id| keys_of(id).map(|(message, endpoint)| (endpoint, message)));
+    let keys: Option<Vec<_>> = keys.collect();
+    let mut keys = keys.ok_or_else(|| Invalid::new(name, "must be ids of dead letters"))?;
+    keys.sort_unstable();
+    keys.dedup();
+    Ok(keys)
+}
+
+/// How many dead letters are put back.
+async fn count(
+    shared: &Shared,
+    app: &AppSnapshot,
+    (only, letters): (Option<&Endpoint>, &Letters),
+) -> Result<u64, Problem> {
+    let dead_letters = &shared.engine.stores().dead_letters;
+    let mut count = 0;
+    for endpoint in &app.endpoints {
+        let is_meant = match only {
+            Some(only) => only.key == endpoint.key,
+            None => endpoint.spec.disabled.is_none(),
+        };
+        if !is_meant {
+            continue;
+        }
+        if letters.ids.is_empty() {
+            let filter = DeadFilter {
+                app: Some(app.app.key),
+                endpoint: Some(endpoint.key),
+                reason: letters.reason,
+                event_types: letters.event_types.clone(),
+                before: letters.during.until,
+                after: letters.during.since,
+            };
+            count += dead_letters.count(app.app.org, filter).await?;
+            continue;
+        }
+        for (_, message) in letters.ids.iter().filter(|(key, _)| *key == endpoint.key) {
+            let found = dead_letters.dead_letter(*message, endpoint.key).await?;
+            count += u64::from(found.is_some());
+        }
+    }
+    Ok(count)
+}

@@ -1,0 +1,45 @@
+//! The frame of a POST that may be sent again: one effect and one answer for one key.
+//!
+//! In: who asks, what was received, what the path leads to by inner number, and the work. Out: the
+//! answer of the work, or the first one's. A key belongs to the thing and not to its name: under
+//! the name of a deleted one a repeat begins anew, and so it does when what it made is gone.
+//! Never: answer with what is no longer there.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+
+use crate::http::extract::Received;
+use crate::http::idempotency::{Answer, Done, Made};
+use crate::http::problem::Problem;
+use crate::http::tokens::Caller;
+use crate::state::Shared;
+
+/// Does `work`, unless this request was answered before under its key.
+pub(super) async fn once(
+    shared: &Arc<Shared>,
+    (caller, received): (&Caller, &Received),
+    place: &[u64],
+    work: impl Future<Output = Result<Done, Problem>> + Send + 'static,
+) -> Result<Response, Problem> {
+    let Some(key) = received.ingest_key(caller, place)? else {
+        return work.await.map(|done| done.answer.into_response());
+    };
+    let peyk = Arc::clone(shared);
+    let stands = async move |made| is_there(&peyk, made).await;
+    shared.answers.once(key, shared.now(), stands, work).await.map(Answer::into_response)
+}
+
+/// Whether what an answer tells of is still there.
+async fn is_there(shared: &Shared, made: Made) -> Result<bool, Problem> {
+    let directory = &shared.engine.stores().directory;
+    Ok(match made {
+        Made::Nothing => true,
+        Made::Application(key) => directory.app_by_key(key).await?.is_some(),
+        Made::Endpoint(key) => directory.endpoint(key).await?.is_some(),
+        Made::EventType { org, name, created_at } => {
+            let found = directory.event_type(org, name).await?;
+            found.is_some_and(|found| !found.archived && found.created_at == created_at)
+        }
+    })
+}

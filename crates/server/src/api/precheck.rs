@@ -1,0 +1,51 @@
+//! Precheck: whether a message of this type, on these channels, would be sent to anybody.
+//!
+//! Never: accept anything.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use domain::fanout;
+use domain::limits::CHANNELS_PER_MESSAGE_MAX;
+use domain::text;
+use http::StatusCode;
+use serde::Serialize;
+
+use super::own;
+use crate::http::auth::Auth;
+use crate::http::extract::{Place, Received};
+use crate::http::fields::{Fields, checked, texts};
+use crate::http::idempotency::Answer;
+use crate::http::problem::Problem;
+use crate::state::Shared;
+
+#[derive(Serialize)]
+struct PrecheckOut {
+    active: bool,
+}
+
+/// `POST /app/{app}/msg/precheck/active`
+pub(super) async fn active(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+    received: Received,
+) -> Result<Response, Problem> {
+    let mut fields = Fields::parse(&received.body)?;
+    let event_type = fields.firm("eventType", None, None, checked(text::event_type_name));
+    let channels = fields.nullable(&["channels"], None, |name, value| {
+        let list = texts(name, value)?;
+        // A message without channels may say so in both ways.
+        if !list.is_empty() {
+            text::channels(name, &list, CHANNELS_PER_MESSAGE_MAX)?;
+        }
+        Ok(list)
+    });
+    fields.finish()?;
+    let (event_type, channels) = (event_type.unwrap_or_default(), channels.unwrap_or_default());
+    let app = own::app(&shared, &caller, &app).await?;
+    let mut enabled = app.endpoints.iter().filter(|to| to.spec.disabled.is_none());
+    let active = enabled.any(|to| fanout::wants(to, &event_type, &channels));
+    Ok(Answer::json(StatusCode::OK, &PrecheckOut { active }).into_response())
+}

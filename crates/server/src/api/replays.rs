@@ -1,0 +1,162 @@
+//! Much at once for one endpoint, or one application: what failed, what is missing, what was sent,
+//! and the end of all payloads.
+//!
+//! Each begins a background task.
+//! Never: send anything from here.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use domain::application::AppSnapshot;
+use domain::error::Invalid;
+use domain::limits::{RECOVER_SLACK, RECOVER_SPAN_MAX};
+use domain::text;
+use resilience::Timestamp;
+use serde_json::Value;
+use store::history::{MessageFilter, SentFilter};
+use store::tasks::{During, TaskSpec, Work};
+
+use super::attempted::STANDINGS;
+use super::own::{self, Names};
+use super::resend::endpoint_disabled;
+use super::tasks::begin;
+use super::views::sent::status;
+use crate::http::auth::Auth;
+use crate::http::extract::{Place, Received};
+use crate::http::fields::{Fields, TIME_RULE, checked, text as read_text, texts, time_of, whole};
+use crate::http::problem::Problem;
+use crate::http::tokens::Caller;
+use crate::spelling::one_of;
+use crate::state::Shared;
+
+type Answered = Result<Response, Problem>;
+
+/// Classes of status codes; 0 for no answer.
+const CLASSES: [u16; 6] = [0, 100, 200, 300, 400, 500];
+
+/// `POST /app/{app}/endpoint/{endpoint}/recover`
+pub(super) async fn recover(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(names): Place<Names>,
+    received: Received,
+) -> Answered {
+    let mut fields = Fields::parse(&received.body)?;
+    let during = during(&mut fields, true);
+    let earliest = shared.now().minus(RECOVER_SPAN_MAX + RECOVER_SLACK);
+    if during.since.is_some_and(|since| since < earliest) {
+        let days = RECOVER_SPAN_MAX.as_secs() / 86_400;
+        fields.fail("since", format!("must not be more than {days} days ago"));
+    }
+    fields.finish()?;
+    of_endpoint(&shared, (&caller, &received), names, Work::Recover(during)).await
+}
+
+/// `POST /app/{app}/endpoint/{endpoint}/replay-missing`
+pub(super) async fn missing(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(names): Place<Names>,
+    received: Received,
+) -> Answered {
+    let mut fields = Fields::parse(&received.body)?;
+    let during = during(&mut fields, true);
+    fields.finish()?;
+    of_endpoint(&shared, (&caller, &received), names, Work::Missing(during)).await
+}
+
+/// `POST /app/{app}/endpoint/{endpoint}/bulk-replay`
+pub(super) async fn again(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(names): Place<Names>,
+    received: Received,
+) -> Answered {
+    let mut fields = Fields::parse(&received.body)?;
+    let during = during(&mut fields, true);
+    let message = MessageFilter {
+        channel: fields.nullable(&["channel"], None, checked(text::channel)),
+        tag: fields.nullable(&["tag"], None, checked(text::tag)),
+        event_types: event_types(&mut fields),
+        before: during.until,
+        after: during.since,
+    };
+    let standing = fields.nullable(&["status"], None, whole::<u8>(0..=4));
+    let class = fields.nullable(&["statusCodeClass"], None, class);
+    fields.finish()?;
+    let mut standings = standing.map_or_else(Vec::new, |_| STANDINGS.to_vec());
+    standings.retain(|it| standing.is_none_or(|asked| status(*it, true).0 == asked));
+    let filter = SentFilter { message, standings, payloads: false };
+    of_endpoint(&shared, (&caller, &received), names, Work::Again(filter, class)).await
+}
+
+/// `POST /app/{app}/msg/expunge-all-contents`
+pub(super) async fn expunge_all(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(app): Place<String>,
+    received: Received,
+) -> Answered {
+    caller.org_only()?;
+    let app = own::app(&shared, &caller, &app).await?;
+    begin(&shared, (&caller, &received), spec(&caller, &app, Work::Purge)).await
+}
+
+/// A task about an endpoint, which must not be switched off.
+async fn of_endpoint(
+    shared: &Arc<Shared>,
+    (caller, received): (&Caller, &Received),
+    (app, endpoint): Names,
+    work: Work,
+) -> Answered {
+    let app = own::app(shared, caller, &app).await?;
+    let endpoint = own::endpoint_of(&app, &endpoint)?;
+    if endpoint.spec.disabled.is_some() {
+        return Err(endpoint_disabled());
+    }
+    let spec = TaskSpec { endpoint: Some(endpoint.key), ..spec(caller, &app, work) };
+    begin(shared, (caller, received), spec).await
+}
+
+/// A task about all of an application, at the rate of the settings.
+pub(super) fn spec(caller: &Caller, app: &AppSnapshot, work: Work) -> TaskSpec {
+    let (org, app) = (caller.org, app.app.key);
+    TaskSpec { org, app, endpoint: None, work, rate_per_s: None, total: None }
+}
+
+/// Reads `since` and `until`.
+pub(super) fn during(fields: &mut Fields<'_>, needs_since: bool) -> During {
+    let since = if needs_since {
+        fields.firm("since", None, None, time)
+    } else {
+        fields.nullable(&["since"], None, time)
+    };
+    let until = fields.nullable(&["until"], None, time);
+    if until.is_some_and(|until| since.is_some_and(|since| until <= since)) {
+        fields.fail("until", "must be later than since");
+    }
+    During { since, until }
+}
+
+fn time(name: &str, value: &Value) -> Result<Timestamp, Invalid> {
+    time_of(&read_text(name, value)?).ok_or_else(|| Invalid::new(name, TIME_RULE))
+}
+
+/// Reads `eventTypes`; none for all.
+pub(super) fn event_types(fields: &mut Fields<'_>) -> Vec<String> {
+    let names = fields.nullable(&["eventTypes"], None, |name, value| {
+        let names = texts(name, value)?;
+        names.iter().try_for_each(|entry| text::event_type_name(name, entry))?;
+        Ok(names)
+    });
+    names.unwrap_or_default()
+}
+
+fn class(name: &str, value: &Value) -> Result<u16, Invalid> {
+    let found = CLASSES.into_iter().find(|class| value.as_u64() == Some(u64::from(*class)));
+    found.ok_or_else(|| {
+        let names = CLASSES.map(|class| class.to_string());
+        Invalid::new(name, one_of(&names.each_ref().map(String::as_str)))
+    })
+}

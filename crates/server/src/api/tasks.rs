@@ -1,0 +1,129 @@
+//! Background tasks: list, read, cancel; and how every one of them begins.
+//!
+//! An application's token sees the tasks of its application.
+//! Never: 202 before the task is durable.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use domain::ids::{AppKey, Kind, PublicId};
+use http::StatusCode;
+use store::directory::IdOrUid;
+use store::page::Direction;
+use store::tasks::{Started, Task, TaskFilter, TaskKind, TaskSpec, TaskStatus};
+
+use super::once::once;
+use super::own;
+use super::views::task::{NAMES, STATUSES, TaskOut, name_of, status_of};
+use crate::http::auth::Auth;
+use crate::http::extract::{Place, Received};
+use crate::http::idempotency::{Answer, Done, Made};
+use crate::http::paging::Paging;
+use crate::http::problem::Problem;
+use crate::http::query::{Query, refuse};
+use crate::http::tokens::Caller;
+use crate::spelling::one_of;
+use crate::state::{Shared, random};
+
+type Answered = Result<Response, Problem>;
+
+/// `GET /background-task`
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    query: Query,
+) -> Answered {
+    let filter = TaskFilter { app: own_app(&shared, &caller).await?, ..filter_of(&query)? };
+    let paging = Paging::ordered(&query, Direction::Descending)?;
+    let page = paging.page(|text| PublicId::parse(Kind::Task, text).map(|id| id.key()))?;
+    let rows = shared.engine.stores().tasks.tasks(caller.org, filter, page).await?;
+    let rows = rows.into_iter().map(TaskOut::new).collect();
+    Ok(Answer::json(StatusCode::OK, &paging.frame(rows, TaskOut::iterator)).into_response())
+}
+
+fn filter_of(query: &Query) -> Result<TaskFilter, Problem> {
+    let mut filter = TaskFilter::default();
+    if let Some(name) = query.get("status") {
+        if !STATUSES.contains(&name) {
+            return Err(refuse("status", &one_of(&STATUSES)));
+        }
+        filter.statuses = TaskStatus::ALL.to_vec();
+        filter.statuses.retain(|status| status_of(*status) == name);
+    }
+    if let Some(name) = query.get("task") {
+        if !NAMES.contains(&name) {
+            return Err(refuse("task", &one_of(&NAMES)));
+        }
+        filter.kinds = TaskKind::ALL.to_vec();
+        filter.kinds.retain(|kind| name_of(*kind) == name);
+    }
+    Ok(filter)
+}
+
+/// The one application that the caller may reach, if there is only one.
+async fn own_app(shared: &Shared, caller: &Caller) -> Result<Option<AppKey>, Problem> {
+    let Some(id) = caller.app else { return Ok(None) };
+    let found = shared.engine.stores().directory.app(caller.org, IdOrUid::Id(id)).await?;
+    found.map(|found| Some(found.app.key)).ok_or_else(own::missing)
+}
+
+/// `GET /background-task/{task}`
+pub(super) async fn read(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(task): Place<String>,
+) -> Answered {
+    let found = found(&shared, &caller, &task).await?;
+    Ok(Answer::json(StatusCode::OK, &TaskOut::new(found)).into_response())
+}
+
+async fn found(shared: &Shared, caller: &Caller, text: &str) -> Result<Task, Problem> {
+    let id = PublicId::parse(Kind::Task, text).ok_or_else(own::missing)?;
+    let found = shared.engine.stores().tasks.task(caller.org, id).await?;
+    let only = own_app(shared, caller).await?;
+    let found = found.filter(|found| only.is_none_or(|app| app == found.spec.app));
+    found.map(|found| *found).ok_or_else(own::missing)
+}
+
+/// `POST /background-task/{task}/cancel`
+pub(super) async fn cancel(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(task): Place<String>,
+    received: Received,
+) -> Answered {
+    let found = found(&shared, &caller, &task).await?;
+    let peyk = Arc::clone(&shared);
+    let place = [found.id.key()];
+    let work = async move {
+        let ended = peyk.engine.cancel_task(found.id).await?;
+        let ended = ended.ok_or_else(|| Problem::conflict("conflict", "The task has ended"))?;
+        Ok(Done::json(StatusCode::OK, &TaskOut::new(*ended), Made::Nothing))
+    };
+    once(&shared, (&caller, &received), &place, work).await
+}
+
+/// Starts a task and answers 202 once it is durable.
+pub(super) async fn begin(
+    shared: &Arc<Shared>,
+    (caller, received): (&Caller, &Received),
+    spec: TaskSpec,
+) -> Answered {
+    let endpoint = spec.endpoint.map_or(0, |key| key.0.cast_unsigned());
+    let place = [spec.app.0.cast_unsigned(), endpoint];
+    let peyk = Arc::clone(shared);
+    let work = async move {
+        match peyk.engine.start_task(spec, random()?).await? {
+            Started::New(task) => {
+                Ok(Done::json(StatusCode::ACCEPTED, &TaskOut::new(*task), Made::Nothing))
+            }
+            Started::Overlaps(other) => {
+                let other = other.text(Kind::Task);
+                let detail = format!("Background task {other} is at work on the same deliveries");
+                Err(Problem::conflict("conflict", detail))
+            }
+        }
+    };
+    once(shared, (caller, received), &place, work).await
+}

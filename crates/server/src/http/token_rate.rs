@@ -1,0 +1,58 @@
+//! How many requests a second one token may make, where a setting says so.
+//!
+//! Never: let one token's requests count against another's.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quick_cache::sync::Cache;
+use resilience::{Rate, Timestamp};
+
+use super::problem::Problem;
+
+/// Tokens whose rate is remembered.
+const TOKENS_MAX: usize = 10_000;
+
+/// The rates of all tokens.
+pub(crate) struct TokenRates {
+    per_s: u32,
+    rates: Cache<[u8; 32], Arc<Mutex<Rate>>>,
+}
+
+impl TokenRates {
+    /// So many requests a second; 0 for no bound.
+    pub(crate) fn new(per_s: u32) -> Self {
+        Self { per_s, rates: Cache::new(TOKENS_MAX) }
+    }
+
+    /// Counts a request of a token, or refuses it.
+    pub(crate) fn take(&self, token: &[u8; 32], now: Timestamp) -> Result<(), Problem> {
+        if self.per_s == 0 {
+            return Ok(());
+        }
+        let full = || Ok::<_, Infallible>(Arc::new(Mutex::new(Rate::new(self.per_s, now))));
+        let Ok(rate) = self.rates.get_or_insert_with(token, full);
+        let taken = rate.lock().unwrap_or_else(PoisonError::into_inner).take(now);
+        taken.map_err(|_| Problem::rate_limited(self.per_s))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn each_token_has_a_rate_of_its_own() {
+        let now = Timestamp::from_secs(1_800_000_000);
+        let rates = TokenRates::new(2);
+        let (one, other) = ([1; 32], [2; 32]);
+        assert!(rates.take(&one, now).is_ok() && rates.take(&one, now).is_ok());
+        assert_eq!(rates.take(&one, now).unwrap_err().status().as_u16(), 429);
+        assert!(rates.take(&other, now).is_ok());
+        assert!(rates.take(&one, now.plus(Duration::from_millis(500))).is_ok());
+        let none = TokenRates::new(0);
+        assert!((0..10_000).all(|_| none.take(&one, now).is_ok()));
+    }
+}
