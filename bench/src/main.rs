@@ -13,6 +13,7 @@ mod child;
 mod conn;
 mod crash;
 mod fault;
+mod heap;
 mod hung;
 mod latency;
 mod load;
@@ -20,6 +21,7 @@ mod machine;
 mod pair;
 mod payload;
 mod pending;
+mod policies;
 mod receiver;
 mod relay;
 mod scene;
@@ -31,9 +33,6 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::fault::Result;
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Measuring tools of peyk.
 #[derive(Debug, Parser)]
@@ -57,6 +56,8 @@ enum What {
     Hung(hung::Options),
     /// Start, memory and live traffic with a million pending retries.
     Pending(pending::Options),
+    /// Cost of a guarded call, beside other crates when built with the feature `peers`.
+    Policies(policies::Options),
     /// Really kill the real binary under load, many times, and look for what was lost.
     Crash(crash::Options),
 }
@@ -74,9 +75,10 @@ fn main() -> ExitCode {
 
 /// Runs it; `false` when a bar was missed.
 fn measure(what: What) -> Result<bool> {
-    // The floor may use all cores, as peyk does; load and receiver cost least on one thread.
+    // The floor may use all cores, as peyk does, and so may tasks that contend; load and receiver
+    // cost least on one thread.
     let mut builder = match what {
-        What::Relay(_) => tokio::runtime::Builder::new_multi_thread(),
+        What::Relay(_) | What::Policies(_) => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
     };
     builder.enable_all().build()?.block_on(async {
@@ -87,6 +89,7 @@ fn measure(what: What) -> Result<bool> {
             What::Latency(options) => latency::run(options).await,
             What::Hung(options) => hung::run(options).await,
             What::Pending(options) => pending::run(options).await,
+            What::Policies(options) => policies::run(options).await,
             What::Crash(options) => crash::run(options).await,
         }
     })

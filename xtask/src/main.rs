@@ -1,7 +1,8 @@
 //! `cargo xtask`: the house rules from the command line.
 //!
 //! `cargo xtask tidy` prints every place that breaks a rule; the same rules run as tests with
-//! `cargo test -p xtask`. `cargo xtask wrap` wraps comments that are too wide.
+//! `cargo test -p xtask`. `cargo xtask wrap` wraps comments that are too wide, `cargo xtask api`
+//! lists the public interfaces of the libraries and what they depend on.
 //! Never: builds or fetches anything.
 
 use std::fs;
@@ -10,7 +11,10 @@ use std::process::ExitCode;
 
 use crate::tree::Tree;
 
+mod api;
+mod deps;
 mod finding;
+mod items;
 mod lexer;
 mod manifest;
 mod modules;
@@ -19,7 +23,7 @@ mod tidy;
 mod tree;
 mod wrap;
 
-const USAGE: &str = "usage: cargo xtask tidy [RULE...] | wrap [PATH...]";
+const USAGE: &str = "usage: cargo xtask tidy [RULE...] | wrap [PATH...] | api";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -35,6 +39,10 @@ fn main() -> ExitCode {
         Some((command, paths)) if command == "wrap" => match wrap(out, paths) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => complain(&format!("wrap: failed to rewrite the project: {error}"), 1),
+        },
+        Some((command, [])) if command == "api" => match list_interfaces(out) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => complain(&format!("api: failed to write a listing: {error}"), 1),
         },
         _ => complain(USAGE, 2),
     }
@@ -69,6 +77,28 @@ fn wrap(out: &mut impl Write, paths: &[String]) -> io::Result<()> {
             fs::write(tree::root().join(path), wrapped)?;
             writeln!(out, "{path}")?;
         }
+    }
+    Ok(())
+}
+
+/// Writes the listings and trees that are not as the code is.
+fn list_interfaces(out: &mut impl Write) -> io::Result<()> {
+    let tree = Tree::of_workspace()?;
+    for (path, text) in api::listings(&tree) {
+        if tree.get(&path) != Some(text.as_str()) {
+            let file = tree::root().join(&path);
+            if let Some(folder) = file.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(&file, text)?;
+            writeln!(out, "{path}")?;
+        }
+    }
+    let page = tree.get(deps::PAGE).unwrap_or_default();
+    let filled = deps::filled(page)?;
+    if filled != page {
+        fs::write(tree::root().join(deps::PAGE), filled)?;
+        writeln!(out, "{}", deps::PAGE)?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@
 use crate::finding::Finding;
 use crate::tree::Tree;
 
+mod api;
 mod bans;
 mod circles;
 mod config;
@@ -21,12 +22,13 @@ mod members;
 mod problems;
 mod size;
 mod stages;
+mod wasm;
 
 /// A rule: from the tree to everything that breaks it.
 pub(crate) type Check = fn(&Tree) -> Vec<Finding>;
 
 /// All rules by name.
-pub(crate) const CHECKS: [(&str, Check); 13] = [
+pub(crate) const CHECKS: [(&str, Check); 15] = [
     ("members", members::check),
     ("layers", layers::check),
     ("stages", stages::check),
@@ -40,6 +42,8 @@ pub(crate) const CHECKS: [(&str, Check); 13] = [
     ("config", config::check),
     ("problems", problems::check),
     ("documented", documented::check),
+    ("api", api::check),
+    ("wasm", wasm::check),
 ];
 
 #[cfg(test)]
@@ -66,6 +70,6 @@ mod tests {
 
     the_project_keeps!(
         members, layers, stages, circles, size, headers, bans, dead_files, links, lifecycle,
-        config, problems, documented,
+        config, problems, documented, api, wasm,
     );
 }

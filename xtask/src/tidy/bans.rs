@@ -100,7 +100,7 @@ const MACHINE: &str = "a path of one machine or of its folders";
 const HOST: &str = "the host of a package registry: tools are configured outside the project";
 const FOREIGN: &str = "no part of this project";
 
-/// Cargo writes this into its lock file; nothing else may.
+/// Cargo writes this into its lock files; nothing else may.
 const LOCK_SOURCE: [&str; 3] = ["registry+https://github.com/rust-lang/crates", ".io", "-index"];
 
 /// The rule.
@@ -162,7 +162,7 @@ fn full_path<'a>(found: &'a Reference, all: &'a [Reference]) -> Vec<&'a str> {
 }
 
 fn texts(path: &str, text: &str) -> Vec<Finding> {
-    let text = if path == "Cargo.lock" {
+    let text = if path.rsplit('/').next() == Some("Cargo.lock") {
         text.replace(&LOCK_SOURCE.concat(), "")
     } else {
         text.to_owned()
@@ -241,7 +241,10 @@ mod tests {
     #[test]
     fn the_lock_file_may_name_its_one_source() {
         let source = LOCK_SOURCE.concat();
-        assert!(found("Cargo.lock", &format!("source = \"{source}\"")).is_empty());
+        for lock in ["Cargo.lock", "a/Cargo.lock"] {
+            assert!(found(lock, &format!("source = \"{source}\"")).is_empty());
+        }
+        assert_eq!(found("a/My-Cargo.lock", &source).len(), 1);
         assert_eq!(found("Cargo.lock", &source.replace("registry+", "sparse+")).len(), 1);
     }
 }

@@ -5,6 +5,7 @@ use super::*;
 const WORKSPACE: &str = "[workspace.dependencies]
 domain = { path = \"crates/domain\", package = \"peyk-domain\" }
 store = { path = \"crates/store\" }
+testparts = { path = \"testparts\" }
 tokio = \"1\"
 ";
 
@@ -23,6 +24,15 @@ fn upward_and_sideways_dependencies_are_found() {
     let expected =
         "crates/domain/Cargo.toml:3: floor 1 may not depend on store: only on floors below";
     assert_eq!(findings, [expected]);
+}
+
+#[test]
+fn what_is_for_tests_is_found_outside_them() {
+    let manifest = "[package]\n[dev-dependencies]\ntestparts.workspace = true\n";
+    assert!(found(&[("crates/store/Cargo.toml", manifest)]).is_empty());
+    let manifest = manifest.replace("dev-", "");
+    let findings = found(&[("crates/store/Cargo.toml", &manifest)]);
+    assert!(findings[0].contains("for tests only"), "{findings:?}");
 }
 
 #[test]
