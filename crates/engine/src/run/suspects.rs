@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use domain::delivery::DeliveryState;
 use domain::ids::{EndpointKey, MessageKey};
+use domain::limits::CRASHES_ALONE_MAX;
 use resilience::Timestamp;
 use store::StoreError;
 use store::history::DeliveryRow;
@@ -18,7 +19,6 @@ use store::ledger::Suspect;
 use super::flights::Found;
 use crate::parts::Stores;
 
-const CRASHES_MAX: u32 = 3;
 /// A suspect that has been out for so long without ending the process no longer holds the others
 /// back.
 const ALONE_FOR: Duration = Duration::from_secs(1);
@@ -110,7 +110,7 @@ impl Suspects {
     pub(super) fn care(&self, key: Key, others: usize, now: Timestamp) -> Care {
         match self.crashes.get(&key) {
             None => Care::None,
-            Some(&crashes) if crashes >= CRASHES_MAX => Care::Convicted,
+            Some(&crashes) if crashes >= CRASHES_ALONE_MAX => Care::Convicted,
             Some(_) if self.holds_back(now) => Care::Wait,
             Some(&crashes) if crashes > 0 && others > 0 && within(self.since, SILENCE_FOR, now) => {
                 Care::Wait
