@@ -11,9 +11,8 @@ use crate::support::{Receiver, Server, time};
 fn in_secs(secs: i64) -> String {
     let span = jiff::SignedDuration::from_secs(secs);
     let at = jiff::Timestamp::now().checked_add(span).unwrap();
-    // To the microsecond, as it is kept and shown.
-    let micros = jiff::Timestamp::from_microsecond(at.as_microsecond()).unwrap();
-    format!("{micros:.6}")
+    // To the microsecond, as it is kept.
+    jiff::Timestamp::from_microsecond(at.as_microsecond()).unwrap().to_string()
 }
 
 #[tokio::test]
