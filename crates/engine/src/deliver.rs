@@ -72,6 +72,11 @@ impl Courier {
         }
     }
 
+    /// How long an attempt at this endpoint may take.
+    pub fn deadline_of(&self, endpoint: &Endpoint) -> Duration {
+        endpoint.spec.timeout.unwrap_or(self.deadline)
+    }
+
     /// Makes one attempt.
     pub async fn attempt(
         &self,
@@ -96,7 +101,7 @@ impl Courier {
     }
 
     async fn send(&self, endpoint: Arc<Endpoint>, headers: HeaderMap, envelope: &Envelope) -> Sent {
-        let deadline = endpoint.spec.timeout.unwrap_or(self.deadline);
+        let deadline = self.deadline_of(&endpoint);
         let request = Outbound {
             headers,
             endpoint,

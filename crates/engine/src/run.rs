@@ -40,6 +40,7 @@ pub use telemetry::BatchMetrics;
 use telemetry::Telemetry;
 
 mod control;
+mod due;
 mod entry;
 mod finish;
 mod flights;

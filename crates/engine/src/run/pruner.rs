@@ -8,6 +8,8 @@ use std::time::Duration;
 use resilience::Timestamp;
 use store::prune::{Cursor, Pruned};
 
+use super::due::is_due;
+
 /// How often it is looked.
 const EVERY: Duration = Duration::from_secs(60);
 /// How often all of it is looked at again.
@@ -57,11 +59,6 @@ impl Pruner {
     pub(super) const fn failed(&mut self) {
         self.running = false;
     }
-}
-
-/// Whether a time has come; a clock that stepped back brings it nearer.
-fn is_due(at: Timestamp, span: Duration, now: Timestamp) -> bool {
-    at <= now || at > now.plus(span)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use store::StoreError;
 use store::commits::Fresh;
 use store::queue::DueRows;
 
+use super::due::is_due;
 use super::lane::{Home, Known, Lane};
 use super::{Command, Dispatcher, SLEEP_MAX};
 use crate::lanes::{Item, Offered, id_of};
@@ -166,9 +167,7 @@ impl Dispatcher {
 
     /// Asks for endpoints with pending rows, once a second.
     pub(super) fn poll(&mut self, now: Timestamp) {
-        if self.poll.running
-            || (now < self.poll.next_at && self.poll.next_at <= now.plus(SLEEP_MAX))
-        {
+        if self.poll.running || !is_due(self.poll.next_at, SLEEP_MAX, now) {
             return;
         }
         self.poll.running = true;

@@ -129,7 +129,7 @@ impl Dispatcher {
         let endpoint = Arc::clone(&known.endpoint);
         // A payload that is not at hand counts as the largest until it has been read.
         let bytes = envelope.as_ref().map_or(BODY_BYTES_MAX, |envelope| envelope.payload.len());
-        let deadline = endpoint.spec.timeout.unwrap_or(self.settings.attempt_deadline);
+        let deadline = self.courier.deadline_of(&endpoint);
         let flight = Flight {
             pending,
             endpoint: Arc::clone(&endpoint),
