@@ -254,7 +254,8 @@ impl serde::Serialize for HttpError {
         shown.serialize_field("retryable", &self.is_retryable())?;
         shown.serialize_field("retry_after_ms", &self.retry_after().map(millis))?;
         shown.serialize_field("calls", &self.0.info.map(|info| info.calls))?;
-        shown.serialize_field("elapsed_ms", &self.0.info.map(|info| millis(info.elapsed)))?;
+        let elapsed = self.0.info.and_then(|info| info.elapsed);
+        shown.serialize_field("elapsed_ms", &elapsed.map(millis))?;
         let stop = self.0.info.and_then(|info| info.stop);
         shown.serialize_field("gave_up", &stop.map(|stop| stop.as_str()))?;
         shown.serialize_field("request", &self.0.context)?;

@@ -107,7 +107,7 @@ impl HttpObserver for SpyObserver {
         self.0.note(ObserverEvent::Success {
             status: response.status(),
             calls: info.calls,
-            elapsed: info.elapsed,
+            elapsed: info.elapsed.unwrap_or_default(),
         });
     }
 

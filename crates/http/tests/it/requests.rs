@@ -136,7 +136,7 @@ async fn a_requests_word_goes_before_the_adapters() {
 
     let error = api.get("x").timeout(SECOND).without_retry().send().await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::AttemptTimeout);
-    assert_eq!(error.info().unwrap().elapsed, SECOND);
+    assert_eq!(error.info().unwrap().elapsed, Some(SECOND));
     let error = api.get("x").send().await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::CircuitOpen);
 

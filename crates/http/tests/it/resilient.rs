@@ -26,7 +26,7 @@ async fn a_policy_of_so_many_calls_makes_so_many() {
         mock.assert_called_times(wanted as usize);
         let info = error.info().unwrap();
         assert_eq!((info.calls, info.stop), (wanted, Some(StopReason::CallsExhausted)));
-        assert_eq!(info.elapsed, SECOND * (wanted - 1));
+        assert_eq!(info.elapsed, Some(SECOND * (wanted - 1)));
         assert_eq!(error.response().unwrap().body(), "busy");
         assert!(error.is_retryable());
     }
@@ -89,7 +89,8 @@ async fn t21_the_total_time_ends_it() {
     let error = hung.build().unwrap().get("x").send().await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::TotalTimeout);
     let info = error.info().unwrap();
-    assert_eq!((info.calls, info.elapsed, info.stop), (2, SECOND * 30, Some(StopReason::Elapsed)));
+    assert_eq!((info.calls, info.elapsed), (2, Some(SECOND * 30)));
+    assert_eq!(info.stop, Some(StopReason::Elapsed));
 
     mock.reset();
     mock.always(MockReply::new(503, "").header("retry-after", "20"));
@@ -98,7 +99,7 @@ async fn t21_the_total_time_ends_it() {
     assert_eq!((error.kind(), mock.calls().len()), (HttpErrorKind::Status, 2));
     let info = error.info().unwrap();
     assert_eq!(info.stop, Some(StopReason::Elapsed));
-    assert!(info.elapsed < SECOND * 23, "no wait to the end for nothing: {info:?}");
+    assert!(info.elapsed < Some(SECOND * 23), "no wait to the end for nothing: {info:?}");
 }
 
 /// The default order: the breaker sees each attempt and ends the retries; T9.

@@ -71,6 +71,7 @@ pub struct RetryBuilder {
     jitter: Jitter,
     calls: u32,
     elapsed: Option<Duration>,
+    timed: bool,
     hint: RetryAfterRule,
     replay: Replay,
     predicate: Option<Arc<dyn RetryPredicate>>,
@@ -87,6 +88,7 @@ impl RetryBuilder {
             jitter: Jitter::None,
             calls: CALLS,
             elapsed: None,
+            timed: false,
             hint: RetryAfterRule::exact(),
             replay: Replay::IdempotentOrKeyed,
             predicate: None,
@@ -128,6 +130,13 @@ impl RetryBuilder {
     /// limit if not set.
     pub const fn max_elapsed(mut self, elapsed: Duration) -> Self {
         self.elapsed = Some(elapsed);
+        self
+    }
+
+    /// A [`Runner`](super::Runner) measures the time for [`RetryInfo`](super::RetryInfo), though no
+    /// limit needs it; two looks at the clock a call.
+    pub const fn timed(mut self) -> Self {
+        self.timed = true;
         self
     }
 
@@ -175,6 +184,7 @@ impl RetryBuilder {
             shape,
             calls: self.calls,
             elapsed: self.elapsed,
+            timed: self.timed,
             hint: self.hint,
             replay: self.replay,
             predicate: self.predicate,

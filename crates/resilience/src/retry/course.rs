@@ -68,8 +68,10 @@ impl fmt::Display for StopReason {
 pub struct RetryInfo {
     /// Calls made.
     pub calls: u32,
-    /// From the beginning of the first to the end of the last.
-    pub elapsed: Duration,
+    /// From the beginning of the first to the end of the last. None where nobody looked at a clock:
+    /// a [`Runner`](super::Runner) does only for a policy that asks for it, by `max_elapsed`, a
+    /// budget or `timed`.
+    pub elapsed: Option<Duration>,
     /// Why there was no further call; none when the last one succeeded.
     pub stop: Option<StopReason>,
 }
@@ -136,9 +138,9 @@ impl Course {
     }
 
     /// How it went, after the failure that `stop` ended it with, or after a success.
-    pub(super) fn ended(&self, stop: Option<StopReason>, now: Timestamp) -> RetryInfo {
+    pub(super) fn ended(&self, stop: Option<StopReason>, now: Option<Timestamp>) -> RetryInfo {
         let calls = self.tried.calls.saturating_add(u32::from(stop.is_none()));
-        RetryInfo { calls, elapsed: now.since(self.tried.begun), stop }
+        RetryInfo { calls, elapsed: now.map(|now| now.since(self.tried.begun)), stop }
     }
 }
 

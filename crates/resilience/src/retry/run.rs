@@ -12,6 +12,7 @@ use super::course::{Course, RetryInfo, StopReason};
 use super::session::Retry;
 use super::terms::Next;
 use crate::classify::Outcome;
+use crate::clock::Timestamp;
 use crate::sleep::Sleeper;
 
 /// A policy and something to wait with.
@@ -76,7 +77,7 @@ impl<S: Sleeper> Runner<S> {
         };
         let (result, course, stop) = self.drive(operation, judge).await;
         // A success is told without the time it took: there is no need to look at the clock.
-        result.map_err(|error| RetryError { error, info: course.ended(stop, self.sleeper.now()) })
+        result.map_err(|error| RetryError { error, info: course.ended(stop, self.time()) })
     }
 
     /// The same, for errors of any type, of which only some are worth a retry. The policy's own
@@ -97,7 +98,7 @@ impl<S: Sleeper> Runner<S> {
             }
         };
         let (result, course, stop) = self.drive(operation, judge).await;
-        result.map_err(|error| RetryError { error, info: course.ended(stop, self.sleeper.now()) })
+        result.map_err(|error| RetryError { error, info: course.ended(stop, self.time()) })
     }
 
     /// The general form: `judge` looks at each result and, if it is a failure, hands its
@@ -112,7 +113,12 @@ impl<S: Sleeper> Runner<S> {
         F: Future<Output = R>,
     {
         let (result, course, stop) = self.drive(operation, judge).await;
-        (result, course.ended(stop, self.sleeper.now()))
+        (result, course.ended(stop, self.time()))
+    }
+
+    /// The time, where the policy needs it for calls that do not fail.
+    fn time(&self) -> Option<Timestamp> {
+        self.retry.settings().is_timed().then(|| self.sleeper.now())
     }
 
     async fn drive<R, F, Op>(
@@ -125,7 +131,8 @@ impl<S: Sleeper> Runner<S> {
         F: Future<Output = R>,
     {
         let settings = self.retry.settings();
-        let mut course = settings.begin(self.sleeper.now());
+        // Without a limit of time it is never asked when the course began.
+        let mut course = settings.begin(self.time().unwrap_or(Timestamp::EPOCH));
         let mut chance = None;
         loop {
             let result = operation().await;

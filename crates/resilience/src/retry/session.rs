@@ -125,12 +125,12 @@ impl RetrySession {
 
     /// How it went, after the last failure.
     pub fn stopped(&self, stop: StopReason, now: Timestamp) -> RetryInfo {
-        self.course.ended(Some(stop), now)
+        self.course.ended(Some(stop), Some(now))
     }
 
     /// How it went, after a success.
     pub fn succeeded(&self, now: Timestamp) -> RetryInfo {
-        self.course.ended(None, now)
+        self.course.ended(None, Some(now))
     }
 }
 

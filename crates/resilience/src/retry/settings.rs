@@ -34,6 +34,7 @@ pub(super) struct Settings {
     pub(super) shape: Shape,
     pub(super) calls: u32,
     pub(super) elapsed: Option<Duration>,
+    pub(super) timed: bool,
     pub(super) hint: RetryAfterRule,
     pub(super) replay: Replay,
     pub(super) predicate: Option<Arc<dyn RetryPredicate>>,
@@ -42,6 +43,11 @@ pub(super) struct Settings {
 }
 
 impl Settings {
+    /// Whether the time of calls that do not fail matters to anybody.
+    pub(super) const fn is_timed(&self) -> bool {
+        self.timed || self.elapsed.is_some() || self.budget.is_some()
+    }
+
     /// The bounds as the decision takes them.
     pub(super) fn limits(&self) -> Limits<'_> {
         Limits {

@@ -12,6 +12,7 @@ use crate::retry::RetryPolicy;
 use crate::sleep::TokioSleeper;
 
 const START: Timestamp = Timestamp::from_secs(1_000);
+const SECOND: Duration = Duration::from_secs(1);
 
 fn fixed(calls: u32) -> Retry {
     RetryPolicy::fixed(Duration::from_secs(10)).max_calls(calls).seed(1).build().unwrap()
@@ -43,9 +44,27 @@ async fn the_last_error_comes_with_what_was_tried() {
     let done = fixed(3).run(|| async { Err::<(), _>(busy()) }).await;
     let error = done.unwrap_err();
     assert_eq!((error.info.calls, error.stop()), (3, StopReason::CallsExhausted));
-    assert_eq!(error.info.elapsed, Duration::from_secs(20));
+    assert_eq!(error.info.elapsed, None, "nothing asked for it");
     assert_eq!(error.to_string(), "busy (calls made: 3; gave up: all calls are used up)");
     assert_eq!(error.into_inner().to_string(), "busy");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_is_measured_where_the_policy_asks_for_it() {
+    let policy = || RetryPolicy::fixed(Duration::from_secs(10)).max_calls(3);
+    let asking = [
+        policy().timed(),
+        policy().max_elapsed(Duration::from_secs(60)),
+        policy().budget(RetryBudget::ratio(1.0).floor_per_sec(10)),
+    ];
+    for policy in asking {
+        let runner = policy.build().unwrap().with(TokioSleeper::starting_at(START));
+        let error = runner.run(|| async { Err::<(), _>(busy()) }).await.unwrap_err();
+        assert_eq!(error.info.elapsed, Some(Duration::from_secs(20)));
+        let judge = |_: &(), _: &mut dyn FnMut(&Outcome<'_>)| {};
+        let ((), info) = runner.run_judged(|| tokio::time::sleep(SECOND), judge).await;
+        assert_eq!((info.calls, info.elapsed), (1, Some(SECOND)));
+    }
 }
 
 #[tokio::test(start_paused = true)]
