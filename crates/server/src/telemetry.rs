@@ -2,5 +2,6 @@
 //!
 //! Never: a secret, a payload, or a URL beyond its origin.
 
+mod help;
 pub(crate) mod logs;
 pub(crate) mod metrics;

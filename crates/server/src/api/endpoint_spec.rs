@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::config::Settings;
 use crate::config::settings::policy_field;
-use crate::http::fields::{Fields, checked, flag, metadata, text as read_text, texts, whole};
+use crate::http::fields::{Fields, checked, each, flag, metadata, text as read_text, texts, whole};
 use crate::http::problem::Problem;
 use crate::spelling;
 
@@ -94,6 +94,7 @@ fn event_types(fields: &mut Fields<'_>, old: Option<&EndpointSpec>) -> Option<Ve
     let old = old.and_then(|old| old.event_types.clone());
     fields.nullable(&["eventTypes", "filterTypes"], old, |name, value| {
         let mut names = texts(name, value)?;
+        each(name, &names, text::event_type_name)?;
         names.sort_unstable();
         names.dedup();
         let most = limits::EVENT_TYPES_PER_ENDPOINT_MAX;
@@ -103,7 +104,6 @@ fn event_types(fields: &mut Fields<'_>, old: Option<&EndpointSpec>) -> Option<Ve
                 format!("must hold 1 to {most} event types, or be null"),
             ));
         }
-        names.iter().try_for_each(|entry| text::event_type_name(name, entry))?;
         Ok(names)
     })
 }

@@ -83,7 +83,7 @@ fn read(body: &[u8]) -> Result<Asked, Problem> {
         letters: Letters {
             reason: fields.nullable(&["reason"], None, reason),
             event_types: event_types(&mut fields),
-            during: during(&mut fields, false),
+            during: during(&mut fields),
             ids: fields.nullable(&["ids"], None, ids).unwrap_or_default(),
         },
         rate_per_s: fields.nullable(&["ratePerS"], None, whole(1..=u64::from(REPLAY_RATE_MAX))),

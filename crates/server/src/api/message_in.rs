@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use domain::error::Invalid;
 use domain::limits::{
-    CHANNELS_PER_MESSAGE_MAX, RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, RETENTION_HOURS_MAX,
-    RETENTION_HOURS_MIN,
+    CHANNELS_PER_MESSAGE_MAX, DELIVER_AT_LATE_MAX, DELIVER_AT_MAX, RETENTION_DAYS_MAX,
+    RETENTION_DAYS_MIN, RETENTION_HOURS_MAX, RETENTION_HOURS_MIN,
 };
 use domain::message::{ContentType, MessageSpec};
 use domain::text;
@@ -19,9 +19,7 @@ use resilience::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::http::fields::{
-    Fields, TIME_RULE, checked, not_json, text as read_text, texts, time_of, whole,
-};
+use crate::http::fields::{Fields, checked, text as read_text, texts, time, time_of, whole};
 use crate::http::problem::Problem;
 
 /// A message that was read.
@@ -68,16 +66,16 @@ pub(super) fn read(body: &[u8], payload_bytes_max: usize) -> Result<MessageIn<'_
     }
     let shape: Shape<'_> = match serde_json::from_slice(body) {
         Ok(shape) => shape,
-        Err(fault) if fault.is_data() => return Err(explain(body, &fault.to_string())),
-        Err(fault) => return Err(not_json(&fault)),
+        Err(fault) => return Err(explain(body, &fault.to_string())),
     };
     if !shape.payload.get().starts_with('{') {
         return Err(Invalid::new("payload", "must be an object").into());
     }
     let retention_hours =
         retention_hours(shape.payload_retention_period, shape.payload_retention_hours)?;
-    let deliver_at = shape.deliver_at.map(|text| deliver_at("deliverAt", &text)).transpose()?;
-    let params = params(shape.transformations_params)?;
+    let deliver_at = shape.deliver_at.as_deref().map(time_of).transpose();
+    let deliver_at = deliver_at.map_err(|rule| Invalid::new("deliverAt", rule))?;
+    let params = params(shape.transformations_params).map_err(|said| explain(body, &said))?;
     let (bytes, is_json) = match &params.raw_payload {
         Some(raw) => (raw.as_bytes(), false),
         None => (shape.payload.get().as_bytes(), true),
@@ -131,18 +129,27 @@ fn retention_hours(days: Option<u8>, hours: Option<u16>) -> Result<Option<u16>, 
     }
 }
 
-fn deliver_at(name: &str, text: &str) -> Result<Timestamp, Invalid> {
-    time_of(text).ok_or_else(|| Invalid::new(name, TIME_RULE))
+/// Which rule a time of delivery breaks that the store would not take shortly before `now`.
+pub(super) fn deliver_at_rule(spec: &MessageSpec, now: Timestamp) -> String {
+    if spec.deliver_at.is_some_and(|named| named < now.minus(DELIVER_AT_LATE_MAX)) {
+        let late = DELIVER_AT_LATE_MAX.as_secs();
+        return format!("must not be in the past by more than {late} seconds");
+    }
+    let most = DELIVER_AT_MAX.as_secs() / 3_600;
+    match spec.retention_hours {
+        Some(kept) if u64::from(kept) < most => {
+            format!("must be before the payload goes, which is {kept} hours from now")
+        }
+        _ => format!("must be at most {most} hours from now"),
+    }
 }
 
-fn params(raw: Option<&RawValue>) -> Result<Params<'_>, Invalid> {
+fn params(raw: Option<&RawValue>) -> Result<Params<'_>, String> {
     let Some(raw) = raw else { return Ok(Params::default()) };
-    let name = "transformationsParams";
     if !raw.get().starts_with('{') {
-        return Err(Invalid::new(name, "must be an object"));
+        return Err("must be an object".to_owned());
     }
-    serde_json::from_str(raw.get())
-        .map_err(|fault| Invalid::new(name, format!("is wrong: {fault}")))
+    serde_json::from_str(raw.get()).map_err(|fault| fault.to_string())
 }
 
 /// JSON, unless the message names another media type in `transformationsParams.headers`.
@@ -173,6 +180,9 @@ fn explain(body: &[u8], said: &str) -> Problem {
     };
     fields.firm("eventType", None, None, checked(text::event_type_name));
     let payload = if fields.names("data") { "data" } else { "payload" };
+    if fields.names("data") && fields.names("payload") {
+        fields.fail("data", "must not be given beside payload, which is the same field");
+    }
     // Not turned into values: it may hold what they cannot.
     fields.firm_raw(payload, None, None, |name, raw| {
         let is_object = raw.get().starts_with('{');
@@ -181,15 +191,20 @@ fn explain(body: &[u8], said: &str) -> Problem {
     fields.nullable(&["eventId"], None, checked(text::event_id));
     fields.nullable(&["channels"], None, texts);
     fields.nullable(&["tags"], None, texts);
-    fields.nullable(&["deliverAt"], None, |name, value| deliver_at(name, &read_text(name, value)?));
+    fields.nullable(&["deliverAt"], None, time);
     let days = u64::from(RETENTION_DAYS_MIN)..=u64::from(RETENTION_DAYS_MAX);
     fields.nullable(&["payloadRetentionPeriod"], None, whole::<u8>(days));
     let hours = u64::from(RETENTION_HOURS_MIN)..=u64::from(RETENTION_HOURS_MAX);
     fields.nullable(&["payloadRetentionHours"], None, whole::<u16>(hours));
     if let Some(mut params) = fields.object("transformationsParams") {
         params.nullable(&["rawPayload"], None, read_text);
+        if let Some(headers) = params.object("headers") {
+            params.absorb(headers);
+        }
         fields.absorb(params);
     }
+    // Read once it is needed; that it is given once is asked now.
+    fields.nullable_raw(&["application"], None, |_, _| Ok(()));
     match fields.finish() {
         Err(problem) => problem,
         Ok(()) => Problem::field(&["body"], said, Invalid::KIND),

@@ -67,6 +67,10 @@ pub(super) async fn create(
         post.key = ingest_key(&shared, &caller, &post.app, &received).await?;
         accepted = shared.engine.ingest(post).await?;
     }
+    if accepted == Accepted::DeliverAtOutside {
+        let rule = message_in::deliver_at_rule(&spec, shared.now());
+        return Err(Invalid::new("deliverAt", rule).into());
+    }
     answer((StatusCode::ACCEPTED, accepted), &spec, payload, with_content)
 }
 
@@ -105,7 +109,7 @@ pub(super) fn answer(
         Accepted::Repeated(message) => MessageOut::stored(message, with_content),
         Accepted::BodyDiffers => return Err(body_differs()),
         Accepted::DeliverAtOutside => {
-            let rule = "must be within 24 hours from now, and before the payload goes";
+            let rule = "must be at most 24 hours from now, and before the payload goes";
             return Err(Invalid::new("deliverAt", rule).into());
         }
         Accepted::EventIdTaken => {
@@ -129,7 +133,7 @@ pub(super) async fn create_application(
     let refuse = |kind: &'static str, rule: &str| {
         Err(Invalid::new("uid", rule).within("application").of_kind(kind).into())
     };
-    let spec = applications::spec_of(Fields::parse(application.get().as_bytes())?, None)?;
+    let spec = applications::spec_of(Fields::parse_within("application", application)?, None)?;
     match (&spec.uid, which) {
         (None, _) => return refuse("application_uid_missing", "is required"),
         (Some(uid), IdOrUid::Uid(named)) if uid == named => {}

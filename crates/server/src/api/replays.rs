@@ -24,7 +24,7 @@ use super::tasks::begin;
 use super::views::sent::status;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
-use crate::http::fields::{Fields, TIME_RULE, checked, text as read_text, texts, time_of, whole};
+use crate::http::fields::{Fields, checked, each, texts, time, whole};
 use crate::http::problem::Problem;
 use crate::http::tokens::Caller;
 use crate::spelling::one_of;
@@ -43,7 +43,7 @@ pub(super) async fn recover(
     received: Received,
 ) -> Answered {
     let mut fields = Fields::parse(&received.body)?;
-    let during = during(&mut fields, true);
+    let during = span(&mut fields, shared.now());
     let earliest = shared.now().minus(RECOVER_SPAN_MAX + RECOVER_SLACK);
     if during.since.is_some_and(|since| since < earliest) {
         let days = RECOVER_SPAN_MAX.as_secs() / 86_400;
@@ -61,7 +61,7 @@ pub(super) async fn missing(
     received: Received,
 ) -> Answered {
     let mut fields = Fields::parse(&received.body)?;
-    let during = during(&mut fields, true);
+    let during = span(&mut fields, shared.now());
     fields.finish()?;
     of_endpoint(&shared, (&caller, &received), names, Work::Missing(during)).await
 }
@@ -74,7 +74,7 @@ pub(super) async fn again(
     received: Received,
 ) -> Answered {
     let mut fields = Fields::parse(&received.body)?;
-    let during = during(&mut fields, true);
+    let during = span(&mut fields, shared.now());
     let message = MessageFilter {
         channel: fields.nullable(&["channel"], None, checked(text::channel)),
         tag: fields.nullable(&["tag"], None, checked(text::tag)),
@@ -125,13 +125,22 @@ pub(super) fn spec(caller: &Caller, app: &AppSnapshot, work: Work) -> TaskSpec {
     TaskSpec { org, app, endpoint: None, work, rate_per_s: None, total: None }
 }
 
-/// Reads `since` and `until`.
-pub(super) fn during(fields: &mut Fields<'_>, needs_since: bool) -> During {
-    let since = if needs_since {
-        fields.firm("since", None, None, time)
-    } else {
-        fields.nullable(&["since"], None, time)
-    };
+/// Reads `since`, which must be given and past, and `until`.
+fn span(fields: &mut Fields<'_>, now: Timestamp) -> During {
+    let since = fields.firm("since", None, None, time);
+    if since.is_some_and(|since| since > now) {
+        fields.fail("since", "must not be in the future");
+    }
+    with_until(fields, since)
+}
+
+/// Reads `since` and `until`, either of which may be left out.
+pub(super) fn during(fields: &mut Fields<'_>) -> During {
+    let since = fields.nullable(&["since"], None, time);
+    with_until(fields, since)
+}
+
+fn with_until(fields: &mut Fields<'_>, since: Option<Timestamp>) -> During {
     let until = fields.nullable(&["until"], None, time);
     if until.is_some_and(|until| since.is_some_and(|since| until <= since)) {
         fields.fail("until", "must be later than since");
@@ -139,15 +148,11 @@ pub(super) fn during(fields: &mut Fields<'_>, needs_since: bool) -> During {
     During { since, until }
 }
 
-fn time(name: &str, value: &Value) -> Result<Timestamp, Invalid> {
-    time_of(&read_text(name, value)?).ok_or_else(|| Invalid::new(name, TIME_RULE))
-}
-
 /// Reads `eventTypes`; none for all.
 pub(super) fn event_types(fields: &mut Fields<'_>) -> Vec<String> {
     let names = fields.nullable(&["eventTypes"], None, |name, value| {
         let names = texts(name, value)?;
-        names.iter().try_for_each(|entry| text::event_type_name(name, entry))?;
+        each(name, &names, text::event_type_name)?;
         Ok(names)
     });
     names.unwrap_or_default()

@@ -5,25 +5,94 @@
 //! Three ways of reading mirror the three writes: a create or PUT has no old value, so an absent
 //! field is its default; a PATCH has one, so an absent field keeps it. `null` clears what may be
 //! cleared.
-//! Never: coerce; a number is no text.
+//! Never: coerce; a number is no text. Never choose between two values under one name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use domain::error::Invalid;
 use domain::text;
 use resilience::Timestamp;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::problem::{NOT_JSON, Problem};
 
+/// JSON allows it, and yet it is no text.
+const HALF_PAIR: &str = "half of a surrogate pair, which is no character";
+
 /// The fields of one object.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     map: BTreeMap<String, &'a RawValue>,
+    /// Names that were given more than once.
+    twice: BTreeSet<String>,
     outer: Vec<String>,
     faults: Vec<Invalid>,
+}
+
+/// An object by its names, of which some may be wrong.
+#[derive(Default)]
+struct Names<'a> {
+    map: BTreeMap<String, &'a RawValue>,
+    twice: BTreeSet<String>,
+    has_half_pair: bool,
+}
+
+impl<'de> Deserialize<'de> for Names<'de> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_map(NamesVisitor)
+    }
+}
+
+struct NamesVisitor;
+
+impl<'de> Visitor<'de> for NamesVisitor {
+    type Value = Names<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut names = Names::default();
+        while let Some((Name(name), raw)) = map.next_entry::<Name, &RawValue>()? {
+            match name {
+                None => names.has_half_pair = true,
+                Some(name) => {
+                    if names.map.insert(name.clone(), raw).is_some() {
+                        names.twice.insert(name);
+                    }
+                }
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// A name, unless it holds half of a surrogate pair.
+struct Name(Option<String>);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_bytes(NameVisitor)
+    }
+}
+
+struct NameVisitor;
+
+impl Visitor<'_> for NameVisitor {
+    type Value = Name;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Name, E> {
+        Ok(Name(std::str::from_utf8(bytes).ok().map(str::to_owned)))
+    }
 }
 
 /// What is there under a name.
@@ -36,13 +105,34 @@ enum Given<'a> {
 impl<'a> Fields<'a> {
     /// Reads a body, which must be an object.
     pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Problem> {
+        if std::str::from_utf8(body).is_err() {
+            return Err(Problem::field(&["body"], "is not valid JSON: it is not UTF-8", NOT_JSON));
+        }
         match serde_json::from_slice(body) {
-            Ok(map) => Ok(Self { map, outer: Vec::new(), faults: Vec::new() }),
+            Ok(names) => Ok(Self::of(names, Vec::new())),
             Err(fault) if fault.is_data() => {
                 Err(Problem::field(&["body"], "must be a JSON object", Invalid::KIND))
             }
             Err(fault) => Err(not_json(&fault)),
         }
+    }
+
+    /// Reads what stands under a name of the body, which must be an object.
+    pub(crate) fn parse_within(name: &str, raw: &'a RawValue) -> Result<Self, Problem> {
+        let names = serde_json::from_str(raw.get());
+        let names = names.map_err(|_| Invalid::new(name, "must be an object"))?;
+        Ok(Self::of(names, vec![name.to_owned()]))
+    }
+
+    fn of(names: Names<'a>, outer: Vec<String>) -> Self {
+        let Names { map, twice, has_half_pair } = names;
+        let mut fields = Self { map, twice, outer, faults: Vec::new() };
+        if has_half_pair {
+            let rule = format!("has a name with {HALF_PAIR}");
+            let fault = Invalid { loc: vec!["body".to_owned()], rule, kind: Invalid::KIND };
+            fields.check::<()>(Err(fault));
+        }
+        fields
     }
 
     /// Whether the name stands in the object, be it with `null`.
@@ -134,11 +224,11 @@ impl<'a> Fields<'a> {
 
     /// An object within this one; `None` when absent or `null`.
     pub(crate) fn object(&mut self, name: &'static str) -> Option<Self> {
-        let map = self.nullable_raw(&[name], None, |name, raw| {
+        let names = self.nullable_raw(&[name], None, |name, raw| {
             serde_json::from_str(raw.get()).map_err(|_| Invalid::new(name, "must be an object"))
         })?;
         let outer = self.outer.iter().cloned().chain([name.to_owned()]).collect();
-        Some(Self { map, outer, faults: Vec::new() })
+        Some(Self::of(names, outer))
     }
 
     /// Takes over the faults of an object within this one.
@@ -148,6 +238,9 @@ impl<'a> Fields<'a> {
 
     fn take(&mut self, names: &[&'static str]) -> (&'static str, Given<'a>) {
         for name in names {
+            if self.twice.remove(*name) {
+                self.fail(name, "must not be given twice");
+            }
             match self.map.remove(*name) {
                 None => {}
                 Some(raw) if raw.get() == "null" => return (name, Given::Null),
@@ -166,8 +259,12 @@ pub(crate) fn not_json(fault: &serde_json::Error) -> Problem {
 
 /// Reads a value; one that no number, text or depth of ours can hold breaks the rule.
 pub(crate) fn value_of(name: &str, raw: &RawValue) -> Result<Value, Invalid> {
-    serde_json::from_str(raw.get())
-        .map_err(|fault| Invalid::new(name, format!("cannot be read: {fault}")))
+    serde_json::from_str(raw.get()).map_err(|fault| {
+        let said = fault.to_string();
+        // The spelling of escapes was checked when the body was read; only their sense is left.
+        let why = if said.contains("hex escape") { format!("it holds {HALF_PAIR}") } else { said };
+        Invalid::new(name, format!("cannot be read: {why}"))
+    })
 }
 
 /// Reads a text.
@@ -210,13 +307,39 @@ pub(crate) fn texts(name: &str, value: &Value) -> Result<Vec<String>, Invalid> {
     entries.iter().map(|entry| entry.as_str().map(str::to_owned).ok_or_else(refuse)).collect()
 }
 
-/// What [`time_of`] asks of a text.
-pub(crate) const TIME_RULE: &str = "must be a time like 2030-01-31T10:00:00Z";
+/// Checks each entry of a list, and names the one that is wrong.
+pub(crate) fn each(
+    name: &str,
+    entries: &[String],
+    check: impl Fn(&str, &str) -> Result<(), Invalid>,
+) -> Result<(), Invalid> {
+    entries.iter().enumerate().try_for_each(|(at, entry)| {
+        check(&format!("[{at}]"), entry).map_err(|fault| fault.within(name))
+    })
+}
 
-/// A point in time, RFC 3339.
-pub(crate) fn time_of(text: &str) -> Option<Timestamp> {
-    let read = text.parse::<jiff::Timestamp>();
-    read.ok().map(|at| Timestamp::from_micros(at.as_microsecond()))
+/// A point in time, RFC 3339; or the rule that the text breaks.
+pub(crate) fn time_of(text: &str) -> Result<Timestamp, &'static str> {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(at) => Ok(Timestamp::from_micros(at.as_microsecond())),
+        Err(_) if is_beyond(text) => Err("must not be later than 9999-12-30T22:00:00Z"),
+        Err(_) => Err("must be a time like 2030-01-31T10:00:00Z"),
+    }
+}
+
+/// Whether a text that is no time of ours is written like one.
+fn is_beyond(text: &str) -> bool {
+    let digits = text.strip_prefix('+').unwrap_or(text);
+    let year = digits.split('-').next().unwrap_or_default();
+    let is_long = year.len() > 4 && year.len() < digits.len();
+    let pieces = jiff::fmt::temporal::Pieces::parse(text);
+    is_long && year.bytes().all(|byte| byte.is_ascii_digit())
+        || pieces.is_ok_and(|pieces| pieces.time().is_some() && pieces.offset().is_some())
+}
+
+/// Reads a point in time.
+pub(crate) fn time(name: &str, value: &Value) -> Result<Timestamp, Invalid> {
+    time_of(&text(name, value)?).map_err(|rule| Invalid::new(name, rule))
 }
 
 /// Reads an object of texts and gives it back as JSON.
@@ -302,6 +425,54 @@ mod tests {
         assert_eq!(Fields::parse(b"{\"a\":\"\xFF\"}").unwrap_err().status().as_u16(), 422);
         let deep = "[".repeat(100_000);
         assert_eq!(Fields::parse(deep.as_bytes()).unwrap_err().status().as_u16(), 422);
+    }
+
+    #[test]
+    fn a_name_that_is_asked_for_is_given_once() {
+        let mut body = fields(r#"{"a":1,"b":{"c":1,"\u0063":2},"a":null,"x":1,"x":2}"#);
+        body.nullable(&["a"], None, |_, _| Ok(()));
+        let mut inner = body.object("b").unwrap();
+        inner.nullable(&["c"], None, |_, _| Ok(()));
+        body.absorb(inner);
+        let said = format!("{:?}", body.finish().unwrap_err());
+        assert_eq!(said.matches("must not be given twice").count(), 2, "{said}");
+        assert!(said.contains(r#"["body", "a"]"#) && said.contains(r#"["body", "b", "c"]"#));
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_no_text_and_said_to_be_none() {
+        for json in [r#"{"a":"x\ud800"}"#, r#"{"a":"\udc00"}"#, r#"{"a":"\ud800\u0041"}"#] {
+            let mut body = fields(json);
+            assert_eq!(body.nullable(&["a"], None, text), None);
+            let said = format!("{:?}", body.finish().unwrap_err());
+            assert!(said.contains(HALF_PAIR) && said.contains(r#"["body", "a"]"#), "{said}");
+        }
+        let said = format!("{:?}", fields(r#"{"a\ud800":1}"#).finish().unwrap_err());
+        assert!(said.contains(HALF_PAIR) && !said.contains("jsondecode"), "{said}");
+        let mut body = fields(r#"{"b":{"\udfff":1}}"#);
+        let inner = body.object("b").unwrap();
+        body.absorb(inner);
+        let said = format!("{:?}", body.finish().unwrap_err());
+        assert!(said.contains(r#"["body", "b"]"#), "{said}");
+        assert!(Fields::parse(b"{\"\xFF\":1}").is_err());
+        assert!(fields(r#"{"\ud83d\ude00":1}"#).finish().is_ok());
+    }
+
+    #[test]
+    fn a_time_beyond_all_is_told_from_what_is_none() {
+        let last = time_of("9999-12-30T22:00:00Z").unwrap();
+        assert_eq!(time_of("9999-12-30T23:00:00+01:00"), Ok(last));
+        for beyond in [
+            "9999-12-30T22:00:01Z",
+            "9999-12-31T23:59:59+00:00",
+            "10000-01-01T00:00:00Z",
+            "+123456-01-01T00:00:00Z",
+        ] {
+            assert!(time_of(beyond).unwrap_err().contains("later"), "{beyond}");
+        }
+        for none in ["", "now", "-1", "2030-01-31", "2030-13-01T00:00:00Z", "12345"] {
+            assert!(time_of(none).unwrap_err().contains("like"), "{none}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use domain::error::Invalid;
 use http::request::Parts;
 use resilience::Timestamp;
 
-use super::fields::{TIME_RULE, time_of};
+use super::fields::time_of;
 use super::problem::Problem;
 use crate::state::Shared;
 
@@ -66,7 +66,7 @@ impl Query {
     pub(crate) fn time(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
         let read = |text: &str| {
             // A plus sign that was not encoded has become a space.
-            time_of(&text.replace(' ', "+")).ok_or_else(|| refuse(name, TIME_RULE))
+            time_of(&text.replace(' ', "+")).map_err(|rule| refuse(name, rule))
         };
         self.get(name).map(read).transpose()
     }

@@ -15,7 +15,8 @@ use axum::Router;
 use axum::body::HttpBody;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use resilience::Clock;
@@ -27,6 +28,7 @@ use tower_service::Service as _;
 
 use super::bare;
 use super::connections::{HEAD_BYTES_MAX, Marks, Phase, Seat, Table};
+use super::problem::Problem;
 use super::unread::{self, Lent};
 use super::watched::Watched;
 
@@ -184,6 +186,10 @@ async fn answer(
 }
 
 async fn routed(mut router: Router, mut request: Request<Lent>) -> Result<Response, Infallible> {
+    if !names_one_host(request.version(), request.headers()) {
+        let detail = "The request must have one `host` header, with a host and perhaps a port";
+        return Ok(Problem::bad_request("generic_error", detail).closing().into_response());
+    }
     if let Some(trimmed) = without_slash(request.uri()) {
         *request.uri_mut() = trimmed;
     }
@@ -198,6 +204,21 @@ async fn routed(mut router: Router, mut request: Request<Lent>) -> Result<Respon
     };
     allow_origin(&mut response, asked);
     Ok(response)
+}
+
+/// Whether a request says for which host it is as RFC 9112 section 3.2 asks.
+fn names_one_host(version: Version, headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) => version < Version::HTTP_11,
+        (Some(host), None) => {
+            // An empty one is for a target without a host.
+            host.is_empty()
+                || Authority::try_from(host.as_bytes())
+                    .is_ok_and(|host| !host.as_str().contains('@'))
+        }
+        (Some(_), Some(_)) => false,
+    }
 }
 
 /// The same target without slashes at the end of its path; `None` when there are none.
@@ -231,6 +252,29 @@ fn allow_origin(response: &mut Response, asked: Option<HeaderValue>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_names_one_host() {
+        let table: [(Version, &[&str], bool); 10] = [
+            (Version::HTTP_11, &["h"], true),
+            (Version::HTTP_11, &["h.example:8071"], true),
+            (Version::HTTP_11, &["[::1]:8071"], true),
+            (Version::HTTP_11, &[""], true),
+            (Version::HTTP_11, &[], false),
+            (Version::HTTP_11, &["h", "h"], false),
+            (Version::HTTP_11, &["a b"], false),
+            (Version::HTTP_11, &["u@h"], false),
+            (Version::HTTP_10, &[], true),
+            (Version::HTTP_10, &["h", "i"], false),
+        ];
+        for (version, hosts, expected) in table {
+            let mut headers = HeaderMap::new();
+            for host in hosts {
+                headers.append(header::HOST, HeaderValue::from_static(host));
+            }
+            assert_eq!(names_one_host(version, &headers), expected, "{version:?} {hosts:?}");
+        }
+    }
 
     #[test]
     fn slashes_at_the_end_of_a_path_make_no_difference() {

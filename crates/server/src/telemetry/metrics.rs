@@ -7,10 +7,12 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use metrics::{Counter, Gauge, counter, describe_counter, describe_gauge, gauge};
+use metrics::{Counter, Gauge, counter, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use resilience::Timestamp;
 use store::queue::Queue;
+
+use super::help;
 
 /// The depth is read from the store no more often than this.
 const DEPTH_FRESH: Duration = Duration::from_secs(1);
@@ -54,12 +56,7 @@ impl Metrics {
             })
             .and_then(PrometheusBuilder::install_recorder)
             .map_err(|fault| format!("cannot begin metrics: {fault}"))?;
-        describe_counter!("peyk_api_requests_total", "Answers of the API by route and class.");
-        describe_gauge!("peyk_queue_depth", "Deliveries that are pending.");
-        describe_gauge!(
-            "peyk_queue_oldest_due_seconds",
-            "How long the delivery that is due longest has been due."
-        );
+        help::describe();
         let requests = routes.iter().copied().chain([UNMATCHED]);
         Ok(Self {
             handle,

@@ -4,6 +4,7 @@
 
 use std::io::{Read as _, Write as _};
 
+use resilience::{Clock as _, SystemClock};
 use serde_json::json;
 
 use crate::support::Server;
@@ -189,6 +190,61 @@ async fn a_raw_payload_is_measured_as_it_is_sent() {
     assert_eq!(refused["detail"], "The payload is larger than 1048576 bytes");
 }
 
+#[tokio::test]
+async fn a_reason_names_the_field_and_the_rule() {
+    let server = Server::start().await;
+    server.app_with("a", "https://h.example", json!({})).await;
+    let at = |secs: i64| {
+        let now = SystemClock.now().as_secs();
+        jiff::Timestamp::from_second(now + secs).unwrap().to_string()
+    };
+    let message = |rest: &str| format!(r#"{{"eventType":"t","payload":{{}},{rest}}}"#);
+    let deliver_at = |at: &str| message(&format!(r#""deliverAt":"{at}""#));
+    let since = format!(r#"{{"since":"{}"}}"#, at(600));
+    let early = format!(r#""payloadRetentionHours":1,"deliverAt":"{}""#, at(7_200));
+    let late = "must be at most 24 hours from now";
+    let raw = r#""transformationsParams":{"rawPayload":7}"#;
+    let twice = "must not be given twice";
+    let table = [
+        ("POST", "msg", deliver_at(&at(-90)), "deliverAt", "must not be in the past by more"),
+        ("POST", "msg", deliver_at(&at(90_000)), "deliverAt", late),
+        ("POST", "msg", deliver_at("9999-12-31T23:59:59Z"), "deliverAt", "must not be later than"),
+        ("POST", "msg", message(&early), "deliverAt", "must be before the payload goes"),
+        ("POST", "msg", message(r#""data":{}"#), "data", "must not be given beside payload"),
+        ("POST", "msg", message(raw), "transformationsParams.rawPayload", "must be a text"),
+        ("POST", "msg", message(r#""tags":["\ud800"]"#), "tags", "cannot be read: it holds half"),
+        ("POST", "msg", message(r#""\ud800":1"#), "", "has a name with half of a surrogate pair"),
+        ("PATCH", "", r#"{"name":"b","name":"c"}"#.to_owned(), "name", twice),
+        ("PATCH", "", r#"{"name":"\udc00"}"#.to_owned(), "name", "cannot be read: it holds half"),
+        ("PATCH", "endpoint/e", r#"{"uid":"f","uid":null}"#.to_owned(), "uid", twice),
+        (
+            "PATCH",
+            "endpoint/e",
+            r#"{"breaker":{"failures":1,"failures":2}}"#.to_owned(),
+            "breaker.failures",
+            twice,
+        ),
+        ("PATCH", "endpoint/e", r#"{"eventTypes":["t","a b"]}"#.to_owned(), "eventTypes.[1]", ""),
+        ("POST", "endpoint/e/recover", since.clone(), "since", "must not be in the future"),
+        ("POST", "endpoint/e/replay-missing", since.clone(), "since", "must not be in the future"),
+        ("POST", "endpoint/e/bulk-replay", since, "since", "must not be in the future"),
+    ];
+    for (method, path, body, field, rule) in table {
+        let path = format!("/api/v1/app/a/{path}");
+        let answer = server.send(method, &path, &[], body.clone()).await.expect(422);
+        let fault = &answer["detail"][0];
+        let loc = fault["loc"].as_array().unwrap().iter().map(|part| part.as_str().unwrap());
+        let loc = loc.skip(1).collect::<Vec<_>>().join(".");
+        assert_eq!(loc, field, "{body}: {answer}");
+        assert!(fault["msg"].as_str().unwrap().starts_with(rule), "{body}: {answer}");
+        assert_eq!(answer["detail"].as_array().unwrap().len(), 1, "{answer}");
+    }
+    let body = message(r#""application":{"name":""}"#);
+    let answer = server.send("POST", "/api/v1/app/new/msg", &[], body).await.expect(422);
+    assert_eq!(answer["detail"][0]["loc"], json!(["body", "application", "name"]));
+    assert_eq!(server.get("/app/a").await.expect(200)["name"], "a", "nothing was changed");
+}
+
 /// Sends bytes that are no request, all of them if the server takes them, and reads what comes.
 fn sent_raw(server: &Server, bytes: &[u8]) -> String {
     let mut stream = std::net::TcpStream::connect(server.address()).unwrap();
@@ -213,6 +269,9 @@ async fn what_is_no_request_gets_a_reason_too() {
         ("GET / HTTP/9.9\r\n\r\n".to_owned(), 400, "generic_error"),
         ("POST / HTTP/1.1\r\ncontent-length: x\r\n\r\n".to_owned(), 400, "generic_error"),
         ("POST / HTTP/1.1\r\ntransfer-encoding: x\r\n\r\n".to_owned(), 400, "generic_error"),
+        ("GET / HTTP/1.1\r\n\r\n".to_owned(), 400, "generic_error"),
+        ("GET / HTTP/1.1\r\nhost: x\r\nhost: x\r\n\r\n".to_owned(), 400, "generic_error"),
+        ("GET / HTTP/1.1\r\nhost: a b\r\n\r\n".to_owned(), 400, "generic_error"),
         (line(65_600), 414, "uri_too_long"),
         (heads(200, 10), 431, "headers_too_large"),
         (heads(20, 60_000), 431, "headers_too_large"),

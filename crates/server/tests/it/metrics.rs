@@ -25,9 +25,12 @@ async fn every_documented_metric_is_served() {
         let kind = kind.split(' ').next().unwrap();
         let typed = format!("# TYPE peyk_{name} {kind}\n");
         assert!(text.contains(&typed), "{typed} in\n{text}");
+        let help = format!("# HELP peyk_{name} ");
+        assert!(text.contains(&help), "{help} in\n{text}");
         names += 1;
     }
     assert!(names >= 20, "the table was found");
+    assert_eq!(text.matches("# TYPE ").count(), names, "nothing is served that is not there");
     for line in [
         "peyk_deliveries_total{outcome=\"delivered\"} 1",
         "peyk_attempts_total{class=\"success\"} 1",

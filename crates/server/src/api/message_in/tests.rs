@@ -76,8 +76,19 @@ fn what_is_wrong_is_422_and_named() {
         (r#"{"eventType":"a","payload":"{}"}"#, "payload"),
         (r#"{"eventType":"a","payload":null}"#, "payload"),
         (r#"{"eventType":"a","data":1}"#, "payload"),
-        (r#"{"eventType":"a","payload":{},"data":{}}"#, "body"),
-        (r#"{"eventType":"a","payload":{},"payload":{}}"#, "body"),
+        (r#"{"eventType":"a","payload":{},"data":{}}"#, "beside payload"),
+        (
+            r#"{"eventType":"a","payload":{},"payload":{}}"#,
+            r#""payload"], msg: "must not be given twice"#,
+        ),
+        (
+            r#"{"eventType":"a","payload":{},"eventType":"a"}"#,
+            r#""eventType"], msg: "must not be given twice"#,
+        ),
+        (
+            r#"{"eventType":"a","payload":{},"application":{},"application":{}}"#,
+            r#""application"], msg: "must not be given twice"#,
+        ),
         (r#"{"eventType":"a","payload":{},"eventId":"msg_1.1700000000"}"#, "eventId"),
         (r#"{"eventType":"a","payload":{},"eventId":"a b"}"#, "eventId"),
         (r#"{"eventType":"a","payload":{},"eventId":7}"#, "eventId"),
@@ -104,7 +115,24 @@ fn what_is_wrong_is_422_and_named() {
         (r#"{"eventType":"a","payload":{},"transformationsParams":7}"#, "transformationsParams"),
         (
             r#"{"eventType":"a","payload":{},"transformationsParams":{"rawPayload":{}}}"#,
-            "transformationsParams",
+            r#"["body", "transformationsParams", "rawPayload"], msg: "must be a text""#,
+        ),
+        (
+            r#"{"eventType":"a","payload":{},"transformationsParams":{"headers":[]}}"#,
+            r#"["body", "transformationsParams", "headers"], msg: "must be an object""#,
+        ),
+        (
+            r#"{"eventType":"a","payload":{},"transformationsParams":{"headers":{"\ud800":""}}}"#,
+            r#"["body", "transformationsParams", "headers"], msg: "has a name with half"#,
+        ),
+        (r#"{"eventType":"a","payload":{},"deliverAt":"10000-01-01T00:00:00Z"}"#, "not be later"),
+        (
+            r#"{"eventType":"a","payload":{},"\ud800":1}"#,
+            "has a name with half of a surrogate pair",
+        ),
+        (
+            r#"{"eventType":"a","payload":{},"tags":["\udc00"]}"#,
+            r#"["body", "tags"], msg: "cannot be read: it holds half of a surrogate pair"#,
         ),
         (
             r#"{"eventType":"a","payload":{},"transformationsParams":{"headers":{"content-type":"a\nb"}}}"#,
@@ -119,7 +147,10 @@ fn what_is_wrong_is_422_and_named() {
         (r#"{"eventType":"a","payload":{"a":}}"#, "jsondecode"),
         (r#"{"eventType":"a","payload":{'a':1}}"#, "jsondecode"),
         ("{\"eventType\":\"a\",\"payload\":{\"a\":\"\u{0}\"}}", "jsondecode"),
-        (r#"{"eventType":"\ud800","payload":{}}"#, "jsondecode"),
+        (
+            r#"{"eventType":"\ud800","payload":{}}"#,
+            r#"["body", "eventType"], msg: "cannot be read"#,
+        ),
     ];
     for (body, field) in table {
         let problem = read(body.as_bytes(), MOST).err().unwrap();
@@ -146,4 +177,22 @@ fn a_payload_is_bounded_by_itself() {
     };
     assert!(read(body(MOST).as_bytes(), MOST).is_ok());
     assert_eq!(read(body(MOST + 1).as_bytes(), MOST).err().unwrap().status().as_u16(), 413);
+}
+
+#[test]
+fn the_rule_that_a_time_of_delivery_breaks_is_named() {
+    let now = Timestamp::from_secs(1_893_456_000);
+    let spec = |deliver_at: i64, retention_hours| {
+        let body = br#"{"payload":{},"eventType":"a"}"#;
+        let deliver_at = Some(Timestamp::from_secs(now.as_secs() + deliver_at));
+        MessageSpec { deliver_at, retention_hours, ..read(body, MOST).ok().unwrap().spec }
+    };
+    for (deliver_at, kept, rule) in [
+        (-61, None, "must not be in the past by more than 60 seconds"),
+        (24 * 3_600 + 1, None, "must be at most 24 hours from now"),
+        (24 * 3_600 + 1, Some(100), "must be at most 24 hours from now"),
+        (7_200, Some(1), "must be before the payload goes, which is 1 hours from now"),
+    ] {
+        assert_eq!(deliver_at_rule(&spec(deliver_at, kept), now), rule);
+    }
 }
