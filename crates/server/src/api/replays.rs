@@ -42,15 +42,15 @@ pub(super) async fn recover(
     Place(names): Place<Names>,
     received: Received,
 ) -> Answered {
-    let mut fields = Fields::parse(&received.body)?;
-    let during = span(&mut fields, shared.now());
     let earliest = shared.now().minus(RECOVER_SPAN_MAX + RECOVER_SLACK);
-    if during.since.is_some_and(|since| since < earliest) {
-        let days = RECOVER_SPAN_MAX.as_secs() / 86_400;
-        fields.fail("since", format!("must not be more than {days} days ago"));
-    }
-    fields.finish()?;
-    of_endpoint(&shared, (&caller, &received), names, Work::Recover(during)).await
+    let work = |fields: &mut Fields<'_>, during: During| {
+        if during.since.is_some_and(|since| since < earliest) {
+            let days = RECOVER_SPAN_MAX.as_secs() / 86_400;
+            fields.fail("since", format!("must not be more than {days} days ago"));
+        }
+        Work::Recover(during)
+    };
+    of_span(&shared, (&caller, &received), names, work).await
 }
 
 /// `POST /app/{app}/endpoint/{endpoint}/replay-missing`
@@ -60,10 +60,7 @@ pub(super) async fn missing(
     Place(names): Place<Names>,
     received: Received,
 ) -> Answered {
-    let mut fields = Fields::parse(&received.body)?;
-    let during = span(&mut fields, shared.now());
-    fields.finish()?;
-    of_endpoint(&shared, (&caller, &received), names, Work::Missing(during)).await
+    of_span(&shared, (&caller, &received), names, |_, during| Work::Missing(during)).await
 }
 
 /// `POST /app/{app}/endpoint/{endpoint}/bulk-replay`
@@ -73,22 +70,21 @@ pub(super) async fn again(
     Place(names): Place<Names>,
     received: Received,
 ) -> Answered {
-    let mut fields = Fields::parse(&received.body)?;
-    let during = span(&mut fields, shared.now());
-    let message = MessageFilter {
-        channel: fields.nullable(&["channel"], None, checked(text::channel)),
-        tag: fields.nullable(&["tag"], None, checked(text::tag)),
-        event_types: event_types(&mut fields),
-        before: during.until,
-        after: during.since,
+    let work = |fields: &mut Fields<'_>, during: During| {
+        let message = MessageFilter {
+            channel: fields.nullable(&["channel"], None, checked(text::channel)),
+            tag: fields.nullable(&["tag"], None, checked(text::tag)),
+            event_types: event_types(fields),
+            before: during.until,
+            after: during.since,
+        };
+        let standing = fields.nullable(&["status"], None, whole::<u8>(0..=4));
+        let class = fields.nullable(&["statusCodeClass"], None, class);
+        let mut standings = standing.map_or_else(Vec::new, |_| STANDINGS.to_vec());
+        standings.retain(|it| standing.is_none_or(|asked| status(*it, true).0 == asked));
+        Work::Again(SentFilter { message, standings, payloads: false }, class)
     };
-    let standing = fields.nullable(&["status"], None, whole::<u8>(0..=4));
-    let class = fields.nullable(&["statusCodeClass"], None, class);
-    fields.finish()?;
-    let mut standings = standing.map_or_else(Vec::new, |_| STANDINGS.to_vec());
-    standings.retain(|it| standing.is_none_or(|asked| status(*it, true).0 == asked));
-    let filter = SentFilter { message, standings, payloads: false };
-    of_endpoint(&shared, (&caller, &received), names, Work::Again(filter, class)).await
+    of_span(&shared, (&caller, &received), names, work).await
 }
 
 /// `POST /app/{app}/msg/expunge-all-contents`
@@ -103,13 +99,18 @@ pub(super) async fn expunge_all(
     begin(&shared, (&caller, &received), spec(&caller, &app, Work::Purge)).await
 }
 
-/// A task about an endpoint, which must not be switched off.
-async fn of_endpoint(
+/// A task about what happened to an endpoint in a span of time; the endpoint must not be switched
+/// off. `work` reads what else the body says.
+async fn of_span(
     shared: &Arc<Shared>,
     (caller, received): (&Caller, &Received),
     (app, endpoint): Names,
-    work: Work,
+    work: impl FnOnce(&mut Fields<'_>, During) -> Work,
 ) -> Answered {
+    let mut fields = Fields::parse(&received.body)?;
+    let during = span(&mut fields, shared.now());
+    let work = work(&mut fields, during);
+    fields.finish()?;
     let app = own::app(shared, caller, &app).await?;
     let endpoint = own::endpoint_of(&app, &endpoint)?;
     if endpoint.spec.disabled.is_some() {
