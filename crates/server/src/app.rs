@@ -34,6 +34,7 @@ use crate::http::limits::Budget;
 use crate::http::serve::{self, Serving};
 use crate::http::token_rate::TokenRates;
 use crate::http::tokens::Tokens;
+use crate::schema_check::SchemaCheck;
 use crate::state::Shared;
 use crate::storage_check::StorageCheck;
 use crate::telemetry::metrics::Metrics;
@@ -120,6 +121,7 @@ impl Peyk {
             clock: Arc::clone(&clock),
             tokens,
             token_rates: TokenRates::new(settings.token_requests_per_s),
+            schemas: Arc::new(SchemaCheck::new(settings.schema_validation)),
             budget: Budget::new(domain::limits::REQUESTS_WAITING_BYTES_MAX),
             storage: StorageCheck::new(inbox, Arc::clone(&clock)),
             edits: tokio::sync::Mutex::default(),

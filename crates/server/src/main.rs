@@ -8,6 +8,7 @@ mod cli;
 mod config;
 mod demo;
 mod http;
+mod schema_check;
 mod simulate;
 mod spelling;
 mod state;

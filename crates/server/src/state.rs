@@ -15,6 +15,7 @@ use crate::http::idempotency::Answers;
 use crate::http::limits::Budget;
 use crate::http::token_rate::TokenRates;
 use crate::http::tokens::Tokens;
+use crate::schema_check::SchemaCheck;
 use crate::storage_check::StorageCheck;
 use crate::telemetry::metrics::Metrics;
 
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) tokens: Tokens,
     /// Bounds the requests of each token.
     pub(crate) token_rates: TokenRates,
+    /// Holds payloads against schemas.
+    pub(crate) schemas: Arc<SchemaCheck>,
     /// Bounds the bodies being read.
     pub(crate) budget: Budget,
     /// Held from reading a row of the directory to writing it changed, so that no change is lost.

@@ -238,6 +238,7 @@ impl Found {
         let mut spec = self.message.spec.clone();
         spec.payload = payload;
         spec.event_id = None;
+        shared.schemas.check(&*stores.directory, self.app.app.org, &spec).await?;
         for _ in 0..ROUNDS_MAX {
             let app = stores.directory.app_by_key(self.app.app.key).await?;
             let app = app.ok_or_else(own::missing)?;

@@ -11,7 +11,6 @@ use axum::response::{IntoResponse as _, Response};
 use domain::event_type::EventType;
 use domain::text;
 use http::StatusCode;
-use resilience::Timestamp;
 use store::StoreError;
 use store::page::{Direction, PageOf};
 
@@ -78,11 +77,12 @@ pub(super) async fn create(
     caller.org_only()?;
     let mut fields = Fields::parse(&received.body)?;
     let name = fields.firm("name", None, None, checked(text::event_type_name));
-    let made = read_type(fields, name.unwrap_or_default(), None, shared.now())?;
+    let made = read_type(fields, name.unwrap_or_default(), None, &shared)?;
     let (peyk, org) = (Arc::clone(&shared), caller.org);
     let work = async move {
         let directory = &peyk.engine.stores().directory;
-        let stored = match directory.create_event_type(org, made).await {
+        let write = directory.create_event_type(org, made.clone());
+        let stored = match peyk.schemas.write((org, made.name), write).await {
             Err(StoreError::Conflict(_)) => {
                 let detail = "An event type with this name exists already";
                 return Err(Problem::conflict("event_type_exists", detail));
@@ -115,16 +115,17 @@ pub(super) async fn put(
 ) -> Answered {
     caller.org_only()?;
     text::event_type_name("name", &name)?;
-    let mut made = read_type(Fields::parse(&received.body)?, name.clone(), None, shared.now())?;
+    let mut made = read_type(Fields::parse(&received.body)?, name.clone(), None, &shared)?;
     let _edit = shared.edits.lock().await;
     let directory = &shared.engine.stores().directory;
-    let (status, stored) = match find(&shared, &caller, name).await? {
+    let (status, write) = match find(&shared, &caller, name.clone()).await? {
         Some(old) => {
             made.created_at = old.created_at;
-            (StatusCode::OK, directory.update_event_type(caller.org, made).await?)
+            (StatusCode::OK, directory.update_event_type(caller.org, made))
         }
-        None => (StatusCode::CREATED, directory.create_event_type(caller.org, made).await?),
+        None => (StatusCode::CREATED, directory.create_event_type(caller.org, made)),
     };
+    let stored = shared.schemas.write((caller.org, name), write).await?;
     Ok(Answer::json(status, &EventTypeOut::new(stored, true)).into_response())
 }
 
@@ -139,9 +140,9 @@ pub(super) async fn patch(
     let fields = Fields::parse(&received.body)?;
     let _edit = shared.edits.lock().await;
     let old = find(&shared, &caller, name).await?.ok_or_else(own::missing)?;
-    let changed = read_type(fields, old.name.clone(), Some(&old), shared.now())?;
-    let directory = &shared.engine.stores().directory;
-    let stored = directory.update_event_type(caller.org, changed).await?;
+    let changed = read_type(fields, old.name.clone(), Some(&old), &shared)?;
+    let write = shared.engine.stores().directory.update_event_type(caller.org, changed);
+    let stored = shared.schemas.write((caller.org, old.name), write).await?;
     Ok(Answer::json(StatusCode::OK, &EventTypeOut::new(stored, true)).into_response())
 }
 
@@ -157,11 +158,14 @@ pub(super) async fn delete(
     let _edit = shared.edits.lock().await;
     let old = find(&shared, &caller, name).await?.ok_or_else(own::missing)?;
     let directory = &shared.engine.stores().directory;
+    let name = (caller.org, old.name.clone());
     if expunge {
-        directory.delete_event_type(caller.org, old.name).await?;
+        let write = directory.delete_event_type(caller.org, old.name);
+        shared.schemas.write(name, write).await?;
     } else {
         let archived = EventType { archived: true, updated_at: shared.now(), ..old };
-        directory.update_event_type(caller.org, archived).await?;
+        let write = directory.update_event_type(caller.org, archived);
+        shared.schemas.write(name, write).await?;
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -185,8 +189,9 @@ fn read_type(
     mut fields: Fields<'_>,
     name: String,
     old: Option<&EventType>,
-    now: Timestamp,
+    shared: &Shared,
 ) -> Result<EventType, Problem> {
+    let now = shared.now();
     let description = fields.firm(
         "description",
         old.map(|old| old.description.clone()),
@@ -202,7 +207,10 @@ fn read_type(
         description: description.unwrap_or_default(),
         archived: archived.unwrap_or_default(),
         deprecated: deprecated.unwrap_or_default(),
-        schemas: fields.nullable_raw(&["schemas"], old_schemas, schemas::read),
+        schemas: fields.nullable_raw(&["schemas"], old_schemas, |name, raw| {
+            let read = schemas::read(name, raw)?;
+            shared.schemas.usable(name, &read).map(|()| read)
+        }),
         feature_flag: fields.nullable(&["featureFlag"], old_flag, checked(text::event_type_name)),
         created_at: old.map_or(now, |old| old.created_at),
         updated_at: now,

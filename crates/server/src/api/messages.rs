@@ -52,6 +52,11 @@ pub(super) async fn create(
     let key = ingest_key(&shared, &caller, &which, &received).await?;
     let MessageIn { spec, payload, application } =
         message_in::read(&received.body, shared.settings.payload_bytes_max)?;
+    // What is sent in place of the payload is no JSON.
+    if payload.is_some() {
+        let directory = &*shared.engine.stores().directory;
+        shared.schemas.check(directory, caller.org, &spec).await?;
+    }
     let post = Post {
         org: caller.org,
         app: which,

@@ -28,6 +28,7 @@ use crate::http::extract::Received;
 use crate::http::fields::{Fields, flag, text};
 use crate::http::idempotency::{Done, Made};
 use crate::http::problem::Problem;
+use crate::schema_check::SchemaCheck;
 use crate::state::Shared;
 
 /// Event types read at once.
@@ -71,7 +72,7 @@ pub(super) async fn import(
     received: Received,
 ) -> Result<Response, Problem> {
     caller.org_only()?;
-    let import = read(&received.body)?;
+    let import = read(&received.body, &shared.schemas)?;
     let (peyk, org) = (Arc::clone(&shared), caller.org);
     let work = async move {
         let data = carry_out(&peyk, org, import).await?;
@@ -80,7 +81,7 @@ pub(super) async fn import(
     once(&shared, (&caller, &received), &[], work).await
 }
 
-fn read(body: &[u8]) -> Result<Import, Problem> {
+fn read(body: &[u8], check: &SchemaCheck) -> Result<Import, Problem> {
     let mut fields = Fields::parse(body)?;
     let spec = fields.nullable(&["spec"], None, |_, value| Ok(value.clone()));
     let raw = fields.nullable(&["specRaw"], None, |name, value| {
@@ -93,7 +94,8 @@ fn read(body: &[u8]) -> Result<Import, Problem> {
         let detail = "Give either `spec` or `specRaw`, and not both";
         return Err(Problem::bad_request("generic_error", detail));
     };
-    let types = webhooks(&spec)?.into_iter().map(checked).collect::<Result<_, _>>()?;
+    let types = webhooks(&spec)?.into_iter().map(|webhook| checked(webhook, check));
+    let types = types.collect::<Result<_, _>>()?;
     Ok(Import { types, dry_run, replace_all })
 }
 
@@ -105,10 +107,11 @@ fn parsed(text: &str) -> Result<Value, String> {
 }
 
 /// With its schemas as they are stored.
-fn checked(webhook: Webhook) -> Result<(Webhook, Option<String>), Invalid> {
+fn checked(webhook: Webhook, check: &SchemaCheck) -> Result<(Webhook, Option<String>), Invalid> {
     let Some(schemas) = &webhook.schemas else { return Ok((webhook, None)) };
     let raw = RawValue::from_string(schemas.to_string()).unwrap_or_default();
-    let kept = schemas::read("schemas", &raw);
+    let kept = schemas::read("schemas", &raw)
+        .and_then(|kept| check.usable("schemas", &kept).map(|()| kept));
     let kept = kept.map_err(|fault| fault.within(&webhook.name).within("spec"))?;
     Ok((webhook, Some(kept)))
 }
@@ -132,7 +135,7 @@ async fn carry_out(shared: &Shared, org: PublicId, import: Import) -> Result<Imp
             data.archived.push(old.name.clone());
             if !import.dry_run {
                 let archived = EventType { archived: true, updated_at: shared.now(), ..old };
-                directory.update_event_type(org, archived).await?;
+                write(shared, true, (org, archived)).await?;
             }
         }
     }
@@ -142,13 +145,26 @@ async fn carry_out(shared: &Shared, org: PublicId, import: Import) -> Result<Imp
     }
     for (known, made) in planned {
         data.modified.push(made.name.clone());
-        match known {
-            true => directory.update_event_type(org, made).await?,
-            false => directory.create_event_type(org, made).await?,
-        };
+        write(shared, known, (org, made)).await?;
     }
     data.modified.extend(data.archived.iter().cloned());
     Ok(data)
+}
+
+/// Writes one that is known already, or a new one.
+async fn write(
+    shared: &Shared,
+    known: bool,
+    (org, made): (PublicId, EventType),
+) -> Result<(), Problem> {
+    let directory = &shared.engine.stores().directory;
+    let name = made.name.clone();
+    let write = match known {
+        true => directory.update_event_type(org, made),
+        false => directory.create_event_type(org, made),
+    };
+    shared.schemas.write((org, name), write).await?;
+    Ok(())
 }
 
 fn renewed(

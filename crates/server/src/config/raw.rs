@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 }
 
 /// Every key.
-pub(crate) const KEYS: [(&str, Kind); 39] = [
+pub(crate) const KEYS: [(&str, Kind); 40] = [
     ("listen_address", Kind::Text),
     ("data_dir", Kind::Text),
     ("database_url", Kind::Text),
@@ -66,6 +66,7 @@ pub(crate) const KEYS: [(&str, Kind); 39] = [
     ("signing.headers", Kind::Text),
     ("signing.default", Kind::Text),
     ("endpoint.https_only", Kind::Flag),
+    ("schema.validation", Kind::Text),
     ("proxy.url", Kind::Text),
     ("proxy.except", Kind::List),
     ("replay.rate_per_s", Kind::Whole),

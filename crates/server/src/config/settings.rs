@@ -17,6 +17,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::error::ConfigError;
 use super::raw::{Raw, Value, Written};
+use crate::schema_check::Validation;
 use crate::spelling;
 
 /// Payloads: the least and the most that may be set as the limit.
@@ -25,6 +26,8 @@ const PAYLOAD_BYTES: std::ops::RangeInclusive<u64> = 1_024..=3 << 20;
 const BESIDE_PAYLOAD_BYTES: usize = 64 << 10;
 /// A text in JSON is at most so many times as long as what it says: `\u0000`.
 const ESCAPED_TIMES: usize = 6;
+const VALIDATIONS: [(&str, Validation); 3] =
+    [("off", Validation::Off), ("warn", Validation::Warn), ("enforce", Validation::Enforce)];
 /// How much is logged.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// Characters of a secret that is given, at least.
@@ -94,6 +97,7 @@ pub(crate) struct Settings {
     pub(crate) https_only: bool,
     pub(crate) retention: Retention,
     pub(crate) replay_rate_per_s: u32,
+    pub(crate) schema_validation: Validation,
     /// Requests a second that one token may make; 0 for no bound.
     pub(crate) token_requests_per_s: u32,
 }
@@ -143,6 +147,7 @@ impl Settings {
                 &[("hmac256", SigningKind::Hmac), ("ed25519", SigningKind::Ed25519)],
             )?,
             https_only: read.flag("endpoint.https_only")?,
+            schema_validation: read.choice("schema.validation", &VALIDATIONS)?,
             retention: read.retention()?,
             token_requests_per_s: to_u32(
                 read.in_range("limits.requests_per_s_per_token", &(0..=1_000_000))?,

@@ -29,6 +29,10 @@ const COUNTERS: &[(&str, &str)] = &[
         "peyk_pruned_total",
         "What was old enough and is gone: payload, dead_letter, message, attempt.",
     ),
+    (
+        "peyk_schema_findings_total",
+        "Payloads that broke the schema of their event type, or whose schema cannot be used.",
+    ),
     ("peyk_lane_repairs_total", "Lanes that the poll had to wake; more than 0 is a defect."),
 ];
 

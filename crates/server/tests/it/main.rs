@@ -41,6 +41,7 @@ mod repeated_posts;
 mod retries_on_5xx;
 mod retry_after;
 mod rotates_secret;
+mod schemas;
 mod send_example;
 mod storage_trouble;
 mod survives_restart;
