@@ -18,6 +18,14 @@ pub fn delivery_key(installation: &[u8; 16], message: &PublicId, endpoint: &Publ
     Uuid::new_v5(&Uuid::from_bytes(*installation), &name).hyphenated().to_string()
 }
 
+/// The random part of the id of a notice's message: the same whenever its message is made.
+pub fn notice_random(installation: &[u8; 16], place: u64) -> [u8; 12] {
+    let name = Uuid::new_v5(&Uuid::from_bytes(*installation), &place.to_be_bytes());
+    let mut random = [0; 12];
+    random.copy_from_slice(&name.as_bytes()[..12]);
+    random
+}
+
 /// What a post is remembered by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IngestKey {
@@ -61,6 +69,13 @@ mod tests {
         assert_ne!(key, delivery_key(&[7; 16], &endpoint, &message));
         assert_ne!(key, delivery_key(&[8; 16], &message, &endpoint));
         assert_ne!(key, delivery_key(&[7; 16], &message, &PublicId::new(2, [3; 12])));
+    }
+
+    #[test]
+    fn each_notice_has_its_own() {
+        assert_eq!(notice_random(&[7; 16], 1), notice_random(&[7; 16], 1));
+        assert_ne!(notice_random(&[7; 16], 1), notice_random(&[7; 16], 2));
+        assert_ne!(notice_random(&[7; 16], 1), notice_random(&[8; 16], 1));
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod idempotency;
 pub mod ids;
 pub mod limits;
 pub mod message;
+pub mod notice;
 pub mod policy;
 pub mod target;
 pub mod text;

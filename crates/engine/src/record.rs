@@ -7,10 +7,11 @@ use domain::attempt::Attempt;
 use domain::classify::{self, Class};
 use domain::delivery::Pending;
 use domain::endpoint::Disabled;
+use domain::notice::News;
 use domain::verdict::Verdict;
 use domain::{dead_letter::DeadReason, delivery::CancelReason};
 use resilience::Chance;
-use store::ledger::{Follow, LaneState, Record};
+use store::ledger::{Follow, LaneState, Record, RecordNews};
 use store::prune::PAYLOAD_GONE;
 
 /// A judged attempt.
@@ -34,6 +35,7 @@ pub fn of_attempt(
     chance: &mut dyn Chance,
 ) -> Option<Record> {
     let Judged { pending, attempt, class, verdict, keeps_place } = judged;
+    let news = RecordNews { delivery: News::of(&pending, &verdict), breaker: None };
     let follow = match verdict {
         Verdict::Stay => return None,
         Verdict::Delivered => Follow::Delivered,
@@ -45,7 +47,8 @@ pub fn of_attempt(
         }
     };
     let disable = (class == Class::Gone).then_some(Disabled::Gone);
-    Some(Record { pending, attempt: Some(attempt), random: random(chance), follow, lane, disable })
+    let attempt = Some(attempt);
+    Some(Record { pending, attempt, random: random(chance), follow, lane, disable, news })
 }
 
 /// The record of a row that is given up without a send.
@@ -57,7 +60,9 @@ pub fn of_dead(pending: Pending, reason: DeadReason, chance: &mut dyn Chance) ->
         _ => "not sent",
     };
     let follow = Follow::Dead { reason, error: Some(error.to_owned()) };
-    unsent(pending, follow, chance)
+    let delivery = News::of(&pending, &Verdict::Dead(reason));
+    let news = RecordNews { delivery, breaker: None };
+    Record { news, ..unsent(pending, follow, chance) }
 }
 
 /// The record of a row whose endpoint is gone.
@@ -66,7 +71,15 @@ pub fn of_cancelled(pending: Pending, reason: CancelReason, chance: &mut dyn Cha
 }
 
 fn unsent(pending: Pending, follow: Follow, chance: &mut dyn Chance) -> Record {
-    Record { pending, attempt: None, random: random(chance), follow, lane: None, disable: None }
+    Record {
+        pending,
+        attempt: None,
+        random: random(chance),
+        follow,
+        lane: None,
+        disable: None,
+        news: RecordNews::default(),
+    }
 }
 
 fn random(chance: &mut dyn Chance) -> [u8; 12] {

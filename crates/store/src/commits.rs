@@ -47,6 +47,8 @@ pub trait Commits: Send + Sync {
     /// An application or an endpoint of it changed or was deleted; `endpoint` names which, `None`
     /// for all of them.
     fn directory_changed(&self, app: AppKey, endpoint: Option<EndpointKey>);
+    /// There are new notices.
+    fn noted(&self) {}
     /// A batch ended, well or not.
     fn batch(&self, stats: BatchStats);
 }

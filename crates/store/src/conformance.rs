@@ -12,6 +12,7 @@ pub mod directory;
 pub mod history;
 pub mod inbox;
 pub mod ledger;
+pub mod notices;
 pub mod prune;
 pub mod queue;
 pub mod revocations;

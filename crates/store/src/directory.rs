@@ -1,7 +1,8 @@
 //! The directory: applications, endpoints, event types.
 //!
 //! Every write goes through the same writer as everything else, raises the application's version,
-//! and tells `Commits::directory_changed` after the commit and before it answers.
+//! and tells `Commits::directory_changed` after the commit and before it answers. What it does to
+//! an endpoint is a [notice](crate::notices).
 //! Never: validate; callers hand in valid specs.
 
 use std::sync::Arc;

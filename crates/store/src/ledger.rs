@@ -9,6 +9,7 @@ use domain::dead_letter::DeadReason;
 use domain::delivery::{CancelReason, Pending};
 use domain::endpoint::Disabled;
 use domain::ids::{EndpointKey, MessageKey};
+use domain::notice::News;
 use resilience::{Snapshot, Term, Timestamp};
 use std::time::Duration;
 
@@ -76,6 +77,17 @@ pub struct Record {
     pub lane: Option<LaneState>,
     /// The endpoint is disabled by this result.
     pub disable: Option<Disabled>,
+    /// What of it is told to the organisation, should that be told of such things.
+    pub news: RecordNews,
+}
+
+/// What of a result is news; that it disables the endpoint is news by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordNews {
+    /// About the delivery.
+    pub delivery: Option<News>,
+    /// About the breaker.
+    pub breaker: Option<News>,
 }
 
 /// What recording did.

@@ -15,6 +15,7 @@ pub mod history;
 pub mod inbox;
 pub mod ledger;
 pub mod memory;
+pub mod notices;
 pub mod page;
 pub mod prune;
 pub mod queue;

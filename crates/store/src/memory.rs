@@ -10,6 +10,7 @@ mod directory;
 mod history;
 mod inbox;
 mod ledger;
+mod notices;
 mod prune;
 mod queue;
 mod revocations;

@@ -29,6 +29,7 @@ mod keys;
 mod labels;
 mod ledger;
 mod migrate;
+mod notices;
 mod pack;
 mod probe;
 mod prune;

@@ -9,6 +9,7 @@ use crate::directory::Directory;
 use crate::history::History;
 use crate::inbox::Inbox;
 use crate::ledger::Ledger;
+use crate::notices::Notices;
 use crate::prune::Prune;
 use crate::queue::Queue;
 use crate::revocations::Revocations;
@@ -27,6 +28,7 @@ pub struct Stores {
     pub prune: Arc<dyn Prune>,
     pub tasks: Arc<dyn Tasks>,
     pub revocations: Arc<dyn Revocations>,
+    pub notices: Arc<dyn Notices>,
 }
 
 impl Stores {
@@ -42,6 +44,7 @@ impl Stores {
             + Prune
             + Tasks
             + Revocations
+            + Notices
             + 'static,
     {
         Self {
@@ -54,6 +57,7 @@ impl Stores {
             prune: Arc::clone(store) as _,
             tasks: Arc::clone(store) as _,
             revocations: Arc::clone(store) as _,
+            notices: Arc::clone(store) as _,
         }
     }
 }

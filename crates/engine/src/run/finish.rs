@@ -188,12 +188,14 @@ impl Dispatcher {
             keeps_place = false;
         }
         let state = known.changed_state();
+        let told = known.breaker_news(settled.change);
         // Of several sends that are told so together the first disables the endpoint, and its owner
         // is told once.
         let disables = class == Class::Gone && !std::mem::replace(&mut known.gone, true);
         let judged = Judged { pending, attempt, class, verdict, keeps_place };
         let Some(mut record) = record::of_attempt(judged, state, &mut *self.chance) else { return };
         record.disable = record.disable.filter(|_| disables);
+        record.news.breaker = told;
         let (endpoint, class) = (Some(endpoint), Some(class));
         self.results_push(Entry { record, endpoint, class, settled, retry_at, keeps_place });
     }
@@ -357,6 +359,7 @@ impl Dispatcher {
             // Neither was written.
             known.gone = known.gone && entry.record.disable.is_none();
             known.kept = known.kept.take().filter(|_| entry.record.lane.is_none());
+            known.not_told(entry.record.news.breaker);
         }
         if !known.is_strict() {
             return;

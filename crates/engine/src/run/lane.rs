@@ -8,9 +8,10 @@ use std::time::Duration;
 use domain::delivery::Pending;
 use domain::endpoint::{Endpoint, Ordering};
 use domain::ids::MessageKey;
+use domain::notice::News;
 use domain::policy::RetryOn;
 use domain::verdict;
-use resilience::{RetryPolicy, Timestamp};
+use resilience::{Change, RetryPolicy, Timestamp};
 use store::ledger::LaneState;
 
 use crate::admit::{Gate, GateSettings};
@@ -37,6 +38,8 @@ pub(super) struct Known {
     pub(super) kept: Option<LaneState>,
     /// A send was answered 410, and the endpoint has not been read again since.
     pub(super) gone: bool,
+    /// A move of the breaker whose notice was not written.
+    untold: Option<News>,
 }
 
 /// One lane.
@@ -172,7 +175,15 @@ impl Known {
         }
         let retry = endpoint.spec.retry.over(&settings.retry);
         let kept = Some(gate.kept(endpoint.key));
-        Self { policy: retry.policy(), retry_on: retry.retry_on, gate, kept, gone: false, endpoint }
+        Self {
+            policy: retry.policy(),
+            retry_on: retry.retry_on,
+            gate,
+            kept,
+            gone: false,
+            untold: None,
+            endpoint,
+        }
     }
 
     /// Takes a newer copy of the endpoint; an older one changes nothing. Says whether its order has
@@ -241,6 +252,27 @@ impl Known {
         self.kept = Some(state.clone());
         Some(state)
     }
+
+    /// What a move of the breaker is to whoever is told of it, after what was not written before. A
+    /// probe that failed is no news: nobody was told that the breaker had closed.
+    pub(super) fn breaker_news(&mut self, change: Option<Change>) -> Option<News> {
+        let news = match change {
+            Some(Change::Opened { until }) => Some(News::BreakerOpened { until }),
+            Some(Change::Closed) => Some(News::BreakerClosed),
+            Some(Change::Reopened { .. }) | None => None,
+        };
+        match (self.untold.take(), news) {
+            (Some(before), Some(news)) => before.then(news),
+            (before, news) => news.or(before),
+        }
+    }
+
+    /// The record that carried this was late, and wrote none of it.
+    pub(super) fn not_told(&mut self, news: Option<News>) {
+        let is_open = self.gate.breaker().snapshot().open_until.is_some();
+        let holds = |news: &News| matches!(news, News::BreakerOpened { .. }) == is_open;
+        self.untold = self.untold.or(news).filter(holds);
+    }
 }
 
 fn gate_settings(endpoint: &Endpoint, settings: &Settings) -> GateSettings {
@@ -255,5 +287,31 @@ fn gate_settings(endpoint: &Endpoint, settings: &Settings) -> GateSettings {
         window: if ordered { (1, 1) } else { (settings.window_start, settings.window_max) },
         rate: endpoint.spec.throttle_rate.map(u32::from),
         hold_max: settings.lane_hold_max.max(Duration::from_secs(1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::conformance::samples;
+
+    use super::*;
+
+    #[test]
+    fn a_move_of_the_breaker_that_was_not_written_is_told_later_while_it_holds() {
+        let now = Timestamp::from_secs(1_800_000_000);
+        let endpoint = Arc::new(samples::stored_endpoint(samples::endpoint()));
+        let mut known = Known::new(endpoint, None, &Settings::default(), now);
+        let opened = News::BreakerOpened { until: now };
+        assert_eq!(known.breaker_news(Some(Change::Opened { until: now })), Some(opened));
+        assert_eq!(known.breaker_news(Some(Change::Reopened { until: now })), None);
+        known.not_told(Some(opened));
+        assert_eq!(known.breaker_news(None), None, "it is closed");
+        known.not_told(Some(News::BreakerClosed));
+        assert_eq!(known.breaker_news(None), Some(News::BreakerClosed), "so it is");
+        assert_eq!(known.breaker_news(None), None, "once");
+        known.untold = Some(opened);
+        assert_eq!(known.breaker_news(None), Some(opened));
+        known.untold = Some(opened);
+        assert_eq!(known.breaker_news(Some(Change::Closed)), None, "and over before it was told");
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use domain::application::AppSnapshot;
@@ -34,6 +34,7 @@ pub struct Told {
     fresh: Mutex<Vec<Fresh>>,
     withdrawn: Mutex<Vec<Pending>>,
     changed: Mutex<Vec<(AppKey, Option<EndpointKey>)>>,
+    noted: AtomicBool,
     batches: Mutex<Vec<BatchStats>>,
 }
 
@@ -48,6 +49,10 @@ impl Commits for Told {
 
     fn directory_changed(&self, app: AppKey, endpoint: Option<EndpointKey>) {
         self.changed.lock().unwrap().push((app, endpoint));
+    }
+
+    fn noted(&self) {
+        self.noted.store(true, Ordering::SeqCst);
     }
 
     fn batch(&self, stats: BatchStats) {
@@ -69,6 +74,11 @@ impl Told {
     /// Takes the directory changes since the last time.
     pub fn take_changed(&self) -> Vec<(AppKey, Option<EndpointKey>)> {
         std::mem::take(&mut self.changed.lock().unwrap())
+    }
+
+    /// Whether there were new notices since the last time.
+    pub fn take_noted(&self) -> bool {
+        self.noted.swap(false, Ordering::SeqCst)
     }
 
     /// Takes the ends of batches since the last time.
@@ -200,7 +210,15 @@ impl World {
 
     /// A result to record.
     pub fn result(&self, pending: Pending, attempt: Option<Attempt>, follow: Follow) -> Record {
-        Record { pending, attempt, random: self.random(), follow, lane: None, disable: None }
+        Record {
+            pending,
+            attempt,
+            random: self.random(),
+            follow,
+            lane: None,
+            disable: None,
+            news: Default::default(),
+        }
     }
 
     /// Records one result.

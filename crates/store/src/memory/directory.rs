@@ -10,8 +10,10 @@ use domain::application::{AppSnapshot, Application, ApplicationSpec};
 use domain::endpoint::Endpoint;
 use domain::event_type::EventType;
 use domain::ids::{AppKey, EndpointKey, PublicId};
+use domain::notice::News;
 
 use super::MemoryStore;
+use super::notices::{note, note_all};
 use super::state::{Live, State, page};
 use super::writer::Tx;
 use crate::directory::{Directory, EndpointChange, IdOrUid, NewEndpoint};
@@ -40,6 +42,7 @@ impl Directory for MemoryStore {
         self.shared.write(move |tx| {
             tx.state.live_app(app).ok_or(NO_APP)?;
             tx.state.raise(app);
+            note_all(tx, News::EndpointDeleted, app);
             tx.state.apps.entry(app).and_modify(|row| row.deleted = true);
             for endpoint in tx.state.endpoints.values_mut().filter(|row| row.row.app == app) {
                 endpoint.deleted = true;
@@ -92,6 +95,7 @@ impl Directory for MemoryStore {
             tx.state.raise(app);
             tx.state.endpoints.entry(endpoint).and_modify(|row| row.deleted = true);
             told(tx, app, Some(endpoint));
+            note(tx, News::EndpointDeleted, endpoint, None);
             Ok(())
         })
     }
@@ -247,7 +251,9 @@ fn create_endpoint(tx: &mut Tx<'_>, new: NewEndpoint) -> Result<Arc<Endpoint>, S
         created_at: tx.now,
         updated_at: tx.now,
     };
-    Ok(insert_endpoint(tx, endpoint))
+    let made = insert_endpoint(tx, endpoint);
+    note(tx, News::EndpointCreated, key, None);
+    Ok(made)
 }
 
 fn change_endpoint(
@@ -267,7 +273,9 @@ fn change_endpoint(
     if let Some(secrets) = change.secrets {
         endpoint.secrets = secrets;
     }
-    Ok(put_endpoint(tx, endpoint))
+    let changed = put_endpoint(tx, endpoint);
+    note(tx, News::EndpointUpdated, key, None);
+    Ok(changed)
 }
 
 /// Writes a changed endpoint at the next version of its application.

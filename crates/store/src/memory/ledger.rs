@@ -9,10 +9,12 @@ use domain::attempt::Attempt;
 use domain::delivery::{DeliveryState, Pending, Trigger};
 use domain::endpoint::{Disabled, Endpoint};
 use domain::ids::{AttemptKey, EndpointKey, MessageKey, PublicId};
+use domain::notice::News;
 use resilience::{Term, Timestamp};
 
 use super::MemoryStore;
 use super::directory::put_endpoint;
+use super::notices::note;
 use super::state::{Closed, State, is_success, place};
 use super::writer::Tx;
 use crate::Reply;
@@ -64,6 +66,7 @@ fn record_one(tx: &mut Tx<'_>, record: Record) -> Recorded {
     };
     tx.state.remove_pending(&row);
     tx.rows += 1;
+    let failed_at = record.attempt.as_ref().map(|attempt| attempt.started_at);
     let kept =
         record.attempt.and_then(|attempt| keep(tx, (message, endpoint), attempt, record.random));
     let sends = kept
@@ -75,11 +78,21 @@ fn record_one(tx: &mut Tx<'_>, record: Record) -> Recorded {
     {
         attempt.next = Some(next);
     }
+    let failing_since = record.lane.as_ref().and_then(|lane| lane.breaker.failing_since);
     if let Some(lane) = record.lane {
         tx.state.lanes.insert(lane.endpoint, lane);
     }
-    if let Some(why) = record.disable {
-        disable(tx, endpoint, why);
+    if let Some(told) = record.news.delivery {
+        note(tx, told, endpoint, Some(message));
+    }
+    if let Some(why) = record.disable
+        && disable(tx, endpoint, why)
+    {
+        let failing_since = failing_since.or(failed_at).unwrap_or(tx.now);
+        note(tx, News::EndpointDisabled { failing_since }, endpoint, Some(message));
+    }
+    if let Some(told) = record.news.breaker {
+        note(tx, told, endpoint, None);
     }
     Recorded::Applied
 }
@@ -162,11 +175,11 @@ pub(super) fn close(tx: &mut Tx<'_>, row: Pending, state: DeliveryState, error: 
 }
 
 /// Switches an endpoint off, unless it is off or gone.
-fn disable(tx: &mut Tx<'_>, key: EndpointKey, why: Disabled) {
-    let Some(endpoint) = tx.state.live_endpoint(key) else { return };
-    if endpoint.spec.disabled.is_none() {
-        let mut endpoint = Endpoint::clone(endpoint);
-        endpoint.spec.disabled = Some(why);
-        put_endpoint(tx, endpoint);
-    }
+fn disable(tx: &mut Tx<'_>, key: EndpointKey, why: Disabled) -> bool {
+    let live = tx.state.live_endpoint(key).filter(|it| it.spec.disabled.is_none());
+    let Some(endpoint) = live else { return false };
+    let mut endpoint = Endpoint::clone(endpoint);
+    endpoint.spec.disabled = Some(why);
+    put_endpoint(tx, endpoint);
+    true
 }

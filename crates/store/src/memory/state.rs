@@ -14,6 +14,7 @@ use domain::endpoint::Endpoint;
 use domain::event_type::EventType;
 use domain::ids::{AppKey, AttemptKey, EndpointKey, KeyMaker, MessageKey, PublicId};
 use domain::message::Message;
+use domain::notice::Notice;
 use resilience::Timestamp;
 
 use crate::history::{AttemptRow, DeliveryRow};
@@ -48,6 +49,8 @@ pub(super) struct State {
     /// Until when, by hash.
     pub(super) revoked: BTreeMap<[u8; 32], Timestamp>,
     pub(super) expired: Vec<Expired>,
+    /// By their place.
+    pub(super) notices: BTreeMap<u64, Notice>,
 }
 
 /// Where a pending row stands; last whether it is for a manual send.

@@ -51,6 +51,8 @@ pub(super) struct Tx<'a> {
     pub(super) withdrawn: Vec<Pending>,
     /// For `Commits::directory_changed`.
     pub(super) changed: Vec<(AppKey, Option<EndpointKey>)>,
+    /// For `Commits::noted`.
+    pub(super) noted: bool,
     /// Rows written or removed.
     pub(super) rows: usize,
     /// Operations still to refuse.
@@ -152,12 +154,13 @@ impl Shared {
             fresh: Vec::new(),
             withdrawn: Vec::new(),
             changed: Vec::new(),
+            noted: false,
             rows: 0,
             failing,
             refused: 0,
         };
         let answers: Vec<Answer> = jobs.into_iter().map(|job| job(&mut tx)).collect();
-        let Tx { fresh, withdrawn, changed, rows, failing, refused, .. } = tx;
+        let Tx { fresh, withdrawn, changed, noted, rows, failing, refused, .. } = tx;
         drop(state);
         {
             let mut waiting = lock(&self.waiting);
@@ -173,6 +176,9 @@ impl Shared {
             }
             if !withdrawn.is_empty() {
                 commits.withdrawn(withdrawn);
+            }
+            if noted {
+                commits.noted();
             }
             let committed = refused < operations;
             commits.batch(BatchStats { operations, rows, took: Duration::ZERO, committed });

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use domain::application::{AppSnapshot, Application, ApplicationSpec};
 use domain::endpoint::Endpoint;
 use domain::ids::{AppKey, EndpointKey, PublicId};
+use domain::notice::{MANAGEMENT, News};
 use rusqlite::{Connection, Row, params};
 
 use super::codes::Code as _;
@@ -120,7 +121,7 @@ impl Tx<'_> {
             now,
         ])?)?;
         let key = AppKey(self.conn.last_insert_rowid());
-        self.told(key, None);
+        self.told_app(key, org);
         let (created_at, updated_at) = (self.now, self.now);
         Ok(Arc::new(Application { key, id, org, spec, version: 1, created_at, updated_at }))
     }
@@ -142,19 +143,20 @@ impl Tx<'_> {
             spec.metadata,
             self.now.as_micros(),
         ])?)?;
-        self.told(key, None);
+        self.told_app(key, found.org);
         Ok(Arc::new(Application { spec, version, updated_at: self.now, ..found }))
     }
 
     pub(super) fn delete_app(&mut self, key: AppKey) -> Result<(), StoreError> {
-        live_app(self.conn, key)?.ok_or(NO_APP)?;
+        let found = live_app(self.conn, key)?.ok_or(NO_APP)?;
         self.raise(key)?;
+        self.note_all(News::EndpointDeleted, key)?;
         let now = self.now.as_micros();
         let sql = "UPDATE app SET deleted_at = ?2 WHERE key = ?1";
         self.conn.prepare_cached(sql)?.execute([key.0, now])?;
         let sql = "UPDATE endpoint SET deleted_at = ?2 WHERE app = ?1 AND deleted_at IS NULL";
         self.batch.rows += self.conn.prepare_cached(sql)?.execute([key.0, now])?;
-        self.told(key, None);
+        self.told_app(key, found.org);
         Ok(())
     }
 
@@ -184,6 +186,7 @@ impl Tx<'_> {
         unless_taken(self.conn.prepare_cached(sql)?.execute(values)?)?;
         made.key = EndpointKey(self.conn.last_insert_rowid());
         self.put_endpoint(&made, cipher)?;
+        self.note(News::EndpointCreated, made.key, None)?;
         Ok(Arc::new(made))
     }
 
@@ -206,6 +209,7 @@ impl Tx<'_> {
         endpoint.version = self.raise(endpoint.app)?;
         endpoint.updated_at = self.now;
         self.put_endpoint(&endpoint, cipher)?;
+        self.note(News::EndpointUpdated, key, None)?;
         Ok(Arc::new(endpoint))
     }
 
@@ -219,7 +223,7 @@ impl Tx<'_> {
         let sql = "UPDATE endpoint SET deleted_at = ?2, version = ?3 WHERE key = ?1";
         self.conn.prepare_cached(sql)?.execute([key.0, self.now.as_micros(), version])?;
         self.told(app, Some(key));
-        Ok(())
+        self.note(News::EndpointDeleted, key, None)
     }
 
     /// Writes all of an endpoint's row.
@@ -268,6 +272,14 @@ impl Tx<'_> {
         let values = params![endpoint.0, since, self.now.as_micros(), url];
         self.batch.rows += self.conn.prepare_cached(sql)?.execute(values)?;
         Ok(())
+    }
+
+    /// The same for an application as a whole, which may be one that tells others.
+    fn told_app(&mut self, app: AppKey, org: PublicId) {
+        if org == MANAGEMENT {
+            self.told_orgs = None;
+        }
+        self.told(app, None);
     }
 
     /// After the commit the engine is told.

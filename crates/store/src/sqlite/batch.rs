@@ -13,6 +13,8 @@ pub(super) struct Batch {
     pub(super) fresh: Vec<Fresh>,
     pub(super) withdrawn: Vec<Pending>,
     pub(super) changed: Vec<(AppKey, Option<EndpointKey>)>,
+    /// Notices written.
+    pub(super) noted: usize,
     pub(super) rows: usize,
     pub(super) bytes: usize,
     /// Pending rows added less those removed.
@@ -28,6 +30,7 @@ pub(super) struct Mark {
     fresh: usize,
     withdrawn: usize,
     changed: usize,
+    noted: usize,
     rows: usize,
     depth: i64,
     messages: usize,
@@ -40,6 +43,7 @@ impl Batch {
             fresh: self.fresh.len(),
             withdrawn: self.withdrawn.len(),
             changed: self.changed.len(),
+            noted: self.noted,
             rows: self.rows,
             depth: self.depth,
             messages: self.messages.len(),
@@ -54,6 +58,6 @@ impl Batch {
         self.changed.truncate(mark.changed);
         self.messages.truncate(mark.messages);
         self.attempts.truncate(mark.attempts);
-        (self.rows, self.depth) = (mark.rows, mark.depth);
+        (self.rows, self.depth, self.noted) = (mark.rows, mark.depth, mark.noted);
     }
 }

@@ -162,6 +162,7 @@ fn delivered(fresh: Fresh) -> Record {
         follow: Follow::Delivered,
         lane: None,
         disable: None,
+        news: Default::default(),
     }
 }
 

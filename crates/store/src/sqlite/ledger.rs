@@ -9,6 +9,7 @@ use domain::attempt::{Attempt, Outcome};
 use domain::delivery::{Pending, Trigger};
 use domain::endpoint::Disabled;
 use domain::ids::{EndpointKey, MessageKey};
+use domain::notice::News;
 use resilience::{Term, Timestamp};
 use rusqlite::params;
 
@@ -63,7 +64,7 @@ impl Tx<'_> {
     }
 
     fn record_one(&mut self, record: Record) -> Result<Recorded, StoreError> {
-        let Record { pending, attempt, random, follow, lane, disable } = record;
+        let Record { pending, attempt, random, follow, lane, disable, news } = record;
         if !self.remove_pending(&pending)? {
             if let Some(attempt) = attempt
                 && self.is_there(pending.message)?
@@ -79,16 +80,28 @@ impl Tx<'_> {
             Follow::Retry { due_at, term, .. } => Some((*due_at, *term)),
             _ => None,
         };
+        let failed_at = attempt.as_ref().map(|attempt| attempt.started_at);
         let sends = match attempt {
             Some(attempt) => self.keep(&pending, &attempt, random, next)?.number.max(pending.sends),
             None => pending.sends,
         };
         self.follow(&pending, follow, sends)?;
-        if let Some(lane) = lane {
-            self.put_lane(&lane)?;
+        if let Some(lane) = &lane {
+            self.put_lane(lane)?;
         }
-        if let Some(why) = disable {
-            self.disable(pending.endpoint, why)?;
+        if let Some(told) = news.delivery {
+            self.note(told, pending.endpoint, Some(pending.message))?;
+        }
+        if let Some(why) = disable
+            && self.disable(pending.endpoint, why)?
+        {
+            let failing_since = lane.and_then(|lane| lane.breaker.failing_since).or(failed_at);
+            let failing_since = failing_since.unwrap_or(self.now);
+            let told = News::EndpointDisabled { failing_since };
+            self.note(told, pending.endpoint, Some(pending.message))?;
+        }
+        if let Some(told) = news.breaker {
+            self.note(told, pending.endpoint, None)?;
         }
         Ok(Recorded::Applied)
     }
@@ -278,13 +291,13 @@ impl Tx<'_> {
     }
 
     /// Switches an endpoint off, unless it is off or gone.
-    fn disable(&mut self, endpoint: EndpointKey, why: Disabled) -> Result<(), StoreError> {
+    fn disable(&mut self, endpoint: EndpointKey, why: Disabled) -> Result<bool, StoreError> {
         let sql =
             "SELECT app FROM endpoint WHERE key = ?1 AND disabled IS NULL AND deleted_at IS NULL";
         let app = one(&mut self.conn.prepare_cached(sql)?.query([endpoint.0])?, |row| {
             Ok(domain::ids::AppKey(row.get(0)?))
         })?;
-        let Some(app) = app else { return Ok(()) };
+        let Some(app) = app else { return Ok(false) };
         let version = self.raise(app)?;
         let sql = "UPDATE endpoint SET disabled = ?2, version = ?3, updated_at = ?4 WHERE key = ?1";
         let now = self.now.as_micros();
@@ -295,7 +308,7 @@ impl Tx<'_> {
             now
         ])?;
         self.batch.changed.push((app, Some(endpoint)));
-        Ok(())
+        Ok(true)
     }
 }
 

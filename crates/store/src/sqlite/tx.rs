@@ -4,9 +4,9 @@
 //! Each trait's file adds to it what only that trait needs.
 //! Never: begin or end a transaction; `writer` does.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use domain::ids::{AppKey, KeyMaker};
+use domain::ids::{AppKey, KeyMaker, PublicId};
 use resilience::Timestamp;
 use rusqlite::{Connection, params};
 
@@ -34,6 +34,8 @@ pub(super) struct Tx<'c> {
     pub(super) used: UsedKeys,
     /// Somebody waits for the lists to be filled as far as there are rows.
     pub(super) lists_wanted: bool,
+    /// Organisations that are told of what happens in them, once that was asked.
+    pub(super) told_orgs: Option<HashSet<PublicId>>,
     maker: KeyMaker,
     /// Versions of live applications as the transaction sees them; `None` for those that are gone.
     apps: HashMap<AppKey, Option<i64>>,
@@ -50,6 +52,7 @@ impl<'c> Tx<'c> {
             failed: false,
             used: UsedKeys::load(conn)?,
             lists_wanted: false,
+            told_orgs: None,
             maker: KeyMaker::new(last_key(conn)?, 0),
             apps: HashMap::new(),
         })
@@ -84,6 +87,7 @@ impl<'c> Tx<'c> {
             self.batch.back_to(mark);
             self.used.back_to(used);
             self.apps.clear();
+            self.told_orgs = None;
             self.cached("ROLLBACK TO change").and_then(|()| self.cached("RELEASE change"))
         };
         if let Err(fault) = ended {
@@ -110,6 +114,7 @@ impl<'c> Tx<'c> {
         self.batch = Batch::default();
         self.used.undo();
         self.apps.clear();
+        self.told_orgs = None;
     }
 
     /// The next key, larger than all before.
@@ -151,6 +156,7 @@ fn last_key(conn: &Connection) -> Result<u64, StoreError> {
                           coalesce((SELECT max(key) FROM attempt), 0),
                           coalesce((SELECT max(place) FROM closed), 0),
                           coalesce((SELECT max(key) FROM task), 0),
+                          coalesce((SELECT max(place) FROM notice), 0),
                           coalesce((SELECT max(since) FROM endpoint_url), 0),
                           coalesce((SELECT max(up_to) FROM listed), 0),
                           coalesce((SELECT max(up_to) FROM key_run), 0))";

@@ -175,6 +175,9 @@ impl<'c> Writer<'c> {
             if !batch.withdrawn.is_empty() {
                 commits.withdrawn(batch.withdrawn);
             }
+            if batch.noted > 0 {
+                commits.noted();
+            }
             if stats.operations > 0 || stats.rows > 0 {
                 commits.batch(stats);
             }

@@ -36,6 +36,7 @@ macro_rules! suites {
             sent: of::history::SENT,
             prune: of::prune::CASES,
             prune_withdrawn: of::prune::WITHDRAWN,
+            notices: of::notices::CASES,
             revocations: of::revocations::CASES,
             tasks: of::tasks::CASES,
             task_pieces: of::tasks::PIECES,

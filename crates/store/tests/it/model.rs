@@ -28,6 +28,9 @@ async fn compare(seed: u64) {
     let clock = Arc::new(ManualClock::new(START));
     let mut model = Side::new(World::new(Memory::open(Arc::clone(&clock)), Arc::clone(&clock)));
     let mut other = Side::new(World::new(Sqlite::open(Arc::clone(&clock)), Arc::clone(&clock)));
+    for side in [&model, &other] {
+        side.tell().await;
+    }
     let mut done = Vec::new();
     for number in 0..STEPS {
         let spans = [1, 1_000, 4_000, 900_000];

@@ -223,5 +223,13 @@ fn record(pending: Pending, outcome: Outcome, follow: Follow) -> Record {
     };
     let mut random = [0; 12];
     random[0] = u8::from(pending.trigger == domain::delivery::Trigger::Manual);
-    Record { pending, attempt: Some(attempt), random, follow, lane: None, disable: None }
+    Record {
+        pending,
+        attempt: Some(attempt),
+        random,
+        follow,
+        lane: None,
+        disable: None,
+        news: Default::default(),
+    }
 }

@@ -7,7 +7,9 @@ use domain::delivery::Pending;
 use domain::endpoint::Endpoint;
 use domain::ids::{AppKey, EndpointKey, MessageKey};
 use domain::message::Message;
-use store::conformance::world::World;
+use domain::notice::{MANAGEMENT, Named, Notice, teller_of};
+use store::conformance::samples;
+use store::conformance::world::{ORG, World};
 use store::history::AttemptRow;
 use store::ledger::Record;
 
@@ -30,6 +32,20 @@ impl Side {
             messages: Vec::new(),
             records: Vec::new(),
         }
+    }
+
+    /// From now on the organisation is told of what happens in it.
+    pub(crate) async fn tell(&self) {
+        let spec = samples::app(teller_of(ORG).as_deref());
+        self.world.stores.directory.create_app(MANAGEMENT, spec, [0xEE; 12]).await.unwrap();
+    }
+
+    pub(crate) fn notice(&self, notice: &Notice) -> String {
+        let named = |named: &Named| format!("{:?} {:?}", named.0.random(), named.1);
+        let (app, endpoint) = (named(&notice.app), named(&notice.endpoint));
+        let message = notice.message.as_ref().map(named);
+        let attempt = notice.attempt.map(|last| (last.id.random(), last.status, last.at));
+        format!("{:?} {app} {endpoint} {message:?} {attempt:?}", notice.news)
     }
 
     pub(crate) fn app(&self, key: AppKey) -> String {

@@ -45,6 +45,8 @@ impl Side {
         }
         self.history(&mut lines).await;
         self.letters(&mut lines).await;
+        let notices = self.world.stores.notices.waiting(1_000).await.unwrap();
+        lines.extend(notices.iter().map(|kept| self.notice(&kept.notice)));
         lines
     }
 

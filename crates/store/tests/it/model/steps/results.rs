@@ -9,8 +9,9 @@ use domain::dead_letter::DeadReason;
 use domain::delivery::{CancelReason, Pending, Trigger};
 use domain::endpoint::Disabled;
 use domain::ids::{EndpointKey, MessageKey};
+use domain::notice::News;
 use store::conformance::samples;
-use store::ledger::{Follow, Record, Suspect};
+use store::ledger::{Follow, Record, RecordNews, Suspect};
 use store::prune::{Cursor, Pruned, Retention, days};
 
 use super::{Pick, Post, Step, pick, random};
@@ -176,6 +177,14 @@ impl Side {
         };
         let lane = (one.result == 7).then(|| samples::lane(row.endpoint));
         let disable = (one.result == 6).then_some(Disabled::Gone);
-        Record { pending: row, attempt, random: [0; 12], follow, lane, disable }
+        let delivery = match one.result {
+            0 => Some(News::AttemptRecovered),
+            1 => Some(News::AttemptFailing),
+            2 | 4 | 6 => Some(News::AttemptExhausted),
+            _ => None,
+        };
+        let breaker = lane.is_some().then_some(News::BreakerOpened { until: due_at });
+        let news = RecordNews { delivery, breaker };
+        Record { pending: row, attempt, random: [0; 12], follow, lane, disable, news }
     }
 }
