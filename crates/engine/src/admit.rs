@@ -16,10 +16,12 @@ use resilience::{
 use store::ledger::LaneState;
 
 pub use decision::Decision;
+pub use held::{Held, HeldBy};
 use hold::Hold;
 use refusals::Refusals;
 
 mod decision;
+mod held;
 mod hold;
 mod refusals;
 #[cfg(test)]
@@ -44,6 +46,8 @@ pub struct Pass {
     permit: Permit,
     round: Round,
     epoch: u64,
+    /// Which run of refusals it was begun under.
+    trust: u64,
     /// The number of the probe, counted from 1; 0 for an ordinary send.
     probe: u64,
 }
@@ -187,8 +191,8 @@ impl Gate {
             self.hold.probe(number);
             self.refusals.probe(number);
         }
-        let (round, epoch) = (self.window.begin(), self.hold.epoch());
-        Some(Pass { permit, round, epoch, probe: number })
+        let (round, epoch, trust) = (self.window.begin(), self.hold.epoch(), self.refusals.epoch());
+        Some(Pass { permit, round, epoch, trust, probe: number })
     }
 
     /// Starts a manual send: counted by the rate, unknown to breaker and holds.
@@ -251,7 +255,8 @@ impl Gate {
             }
             Class::Rejected => {
                 self.breaker.neutral(pass.permit, now);
-                settled.refused_until = self.refusals.refuse(outcome.message, of_refusals, now);
+                settled.refused_until =
+                    self.refusals.refuse(outcome.message, (of_refusals, pass.trust), now);
             }
             Class::Gone | Class::Forbidden | Class::Internal => {
                 self.breaker.neutral(pass.permit, now);
@@ -271,14 +276,38 @@ impl Gate {
         self.hold.head()
     }
 
-    /// Forces the breaker, or gives it back to itself.
+    /// Forces the breaker, or gives it back to itself. Whoever does has looked at the receiver:
+    /// what it refused before is forgotten.
     pub fn force(&mut self, forced: Option<Forced>, now: Timestamp) {
         self.breaker.force(forced, now);
         if forced == Some(Forced::Closed) {
             self.hold.clear();
-            self.refusals.reset();
             self.window.restart();
         }
+        self.trust();
+    }
+
+    /// What was refused is not what is sent now: the run of refusals is forgotten. Says whether a
+    /// hold ended, which begins gently.
+    pub fn trust(&mut self) -> bool {
+        let lifted = self.refusals.reset();
+        if lifted {
+            self.window.restart();
+        }
+        lifted
+    }
+
+    /// A send by hand, begun at `begun`, was answered 2xx: the receiver refuses no longer.
+    pub fn succeed_by_hand(&mut self, begun: Timestamp) {
+        if self.refusals.succeed_by_hand(begun) {
+            self.window.restart();
+        }
+    }
+
+    /// Somebody put a delivery back and waits for it: while refusals hold the lane one is let
+    /// through now.
+    pub fn let_one(&mut self, now: Timestamp) {
+        self.refusals.let_one(now);
     }
 
     /// The endpoint was enabled: begin gently.
@@ -304,11 +333,7 @@ impl Gate {
 
     /// `closed`, `open` or `halfOpen`; a forced state counts as what it is.
     pub fn state_name(&self, now: Timestamp) -> &'static str {
-        match (self.breaker.snapshot().forced, self.breaker.state(now)) {
-            (Some(Forced::Open), _) | (None, State::Open { .. }) => "open",
-            (Some(Forced::Closed), _) | (None, State::Closed) => "closed",
-            (None, State::HalfOpen) => "halfOpen",
-        }
+        state_name(&self.breaker, now)
     }
 
     /// What must survive a restart.
@@ -321,5 +346,14 @@ impl Gate {
             rejected_until: self.refusals.until(),
             rejected_for: self.refusals.held_for(),
         }
+    }
+}
+
+/// `closed`, `open` or `halfOpen`; a forced state counts as what it is.
+pub fn state_name(breaker: &Breaker, now: Timestamp) -> &'static str {
+    match (breaker.snapshot().forced, breaker.state(now)) {
+        (Some(Forced::Open), _) | (None, State::Open { .. }) => "open",
+        (Some(Forced::Closed), _) | (None, State::Closed) => "closed",
+        (None, State::HalfOpen) => "halfOpen",
     }
 }

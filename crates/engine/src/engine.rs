@@ -19,7 +19,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::ingest::{self, Post};
-use crate::parts::{BreakerView, Parts, Stores};
+use crate::parts::{BreakerView, NextSend, Parts, Stores};
 use crate::roster::Roster;
 use crate::run::{self, Command};
 use crate::tasks::{HasRoom, Worker};
@@ -140,6 +140,20 @@ impl Engine {
         let (reply, wait) = oneshot::channel();
         let _gone = self.commands.send(Command::Force(endpoint, forced, reply));
         wait.await.unwrap_or(Err(StoreError::Overloaded))
+    }
+
+    /// When what is due at these endpoints may be sent, in the same order; `None` once the
+    /// dispatcher has ended.
+    pub async fn next_sends(&self, endpoints: Vec<EndpointKey>) -> Option<Vec<NextSend>> {
+        let (reply, wait) = oneshot::channel();
+        let _gone = self.commands.send(Command::NextSends(endpoints, reply));
+        wait.await.ok()
+    }
+
+    /// Somebody put this delivery back by hand: while refusals hold its lane it is let through, to
+    /// find out whether the receiver still refuses.
+    pub fn let_one(&self, endpoint: EndpointKey, message: MessageKey) {
+        let _gone = self.commands.send(Command::LetOne(endpoint, message));
     }
 
     /// Starts a background task, which is durable then and goes on after a restart.

@@ -18,6 +18,7 @@ pub mod settings;
 pub mod tasks;
 pub mod transport;
 
+pub use admit::{Held, HeldBy};
 pub use engine::{Engine, Running};
-pub use parts::{BreakerView, Parts, Stores};
+pub use parts::{BreakerView, NextSend, Parts, Stores};
 pub use settings::Settings;

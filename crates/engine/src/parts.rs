@@ -7,6 +7,7 @@ use std::sync::Arc;
 use resilience::{Chance, Clock, Forced, Timestamp};
 pub use store::Stores;
 
+use crate::admit::Held;
 use crate::events::Observer;
 use crate::settings::Settings;
 use crate::transport::Transport;
@@ -43,6 +44,30 @@ pub struct BreakerView {
     pub consecutive_failures: u32,
     /// Whether somebody forced it.
     pub forced: Option<Forced>,
+    /// What else holds the lane.
+    pub hold: Option<Held>,
     /// When this was true.
     pub as_of: Timestamp,
+}
+
+/// When a delivery that is due may be sent, as far as its lane knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextSend {
+    /// When it is due and has its turn.
+    WhenDue,
+    /// Not before then.
+    NotBefore(Timestamp),
+    /// Nobody knows: a probe is out, or somebody has to do something first.
+    Unknown,
+}
+
+impl NextSend {
+    /// Not before when what is due at `due` is sent; `None`: that is past, and nobody knows.
+    pub fn of(self, due: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::WhenDue => Some(due),
+            Self::NotBefore(until) => Some(due.max(until)),
+            Self::Unknown => (due > now).then_some(due),
+        }
+    }
 }

@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 
 use crate::deliver::Courier;
 use crate::events::Observer;
-use crate::parts::{BreakerView, Parts, Stores};
+use crate::parts::{BreakerView, NextSend, Parts, Stores};
 use crate::settings::Settings;
 
 use entry::Entry;
@@ -35,6 +35,7 @@ use flights::Flights;
 use lane::Lane;
 use own_fault::OwnFault;
 use pruner::Pruner;
+use storage::Storage;
 use suspects::Suspects;
 pub use telemetry::BatchMetrics;
 use telemetry::Telemetry;
@@ -45,14 +46,17 @@ mod entry;
 mod finish;
 mod flights;
 mod gap;
+mod holds;
 mod lane;
 mod own_fault;
 mod prune;
 mod pruner;
+mod recordable;
 mod refill;
 mod serve;
 mod start;
 mod step;
+mod storage;
 mod suspects;
 mod sweep;
 mod telemetry;
@@ -93,6 +97,10 @@ pub enum Command {
     Recorded(Vec<Entry>, Result<Vec<Recorded>, StoreError>),
     // A failed batch of results is due again.
     RecordAgain,
+    // Something was written to see whether it can be, or could not.
+    StorageTried(Result<(), StoreError>),
+    // The suspects of the start were stored, or not.
+    SuspectsStored(Result<(), StoreError>),
     // The list of suspects was kept, or not.
     SuspectsKept(Result<(), StoreError>),
     // A forced state was kept, or not; what was forced before.
@@ -102,10 +110,15 @@ pub enum Command {
         Result<(), StoreError>,
         oneshot::Sender<Result<(), StoreError>>,
     ),
+    // A lane's state was kept, or not.
+    LaneKept(EndpointKey, Result<(), StoreError>),
     // Questions and orders from the engine's door.
     Settled(oneshot::Sender<()>),
     Breaker(EndpointKey, oneshot::Sender<BreakerView>),
     Force(EndpointKey, Option<Forced>, oneshot::Sender<Result<(), StoreError>>),
+    NextSends(Vec<EndpointKey>, oneshot::Sender<Vec<NextSend>>),
+    // Somebody put this delivery back by hand.
+    LetOne(EndpointKey, MessageKey),
     InFlight(EndpointKey, MessageKey, Asked),
     HasRoom(EndpointKey, oneshot::Sender<bool>),
     Drain(Duration),
@@ -146,6 +159,7 @@ struct Dispatcher {
     timers: BTreeSet<(Timestamp, EndpointKey)>,
     flights: Flights,
     own_fault: OwnFault,
+    storage: Storage,
     suspects: Suspects,
     results: Results,
     poll: Poll,
@@ -191,9 +205,8 @@ pub(crate) async fn start(
     repairs: Arc<AtomicU64>,
 ) -> Result<JoinHandle<()>, StoreError> {
     let now = parts.clock.now();
-    let mut flights = Flights::open(parts.settings.sends_max, parts.inflight_path.as_deref());
+    let flights = Flights::open(parts.settings.sends_max, parts.inflight_path.as_deref());
     let suspects = Suspects::recover(&parts.stores, flights.found(), now).await?;
-    flights.forget_found();
     let kept = parts.stores.queue.lane_states().await?;
     let courier =
         Courier::new(&parts.settings, Arc::clone(&parts.transport), Arc::clone(&parts.clock));
@@ -206,6 +219,7 @@ pub(crate) async fn start(
         timers: BTreeSet::new(),
         flights,
         own_fault: OwnFault::new(),
+        storage: Storage::default(),
         suspects,
         results: Results::default(),
         poll: Poll { next_at: now.plus(SLEEP_MAX), ..Poll::default() },
@@ -246,7 +260,11 @@ impl Dispatcher {
             }
             self.turn(&mut batch);
         }
-        self.flights.close();
+        self.tell_unrecorded();
+        // What was found in the file at the start is not forgotten before it is stored.
+        if !self.suspects.is_unkept() {
+            self.flights.close();
+        }
     }
 
     /// One turn: what has come in, then timers, sends and results.
@@ -261,6 +279,7 @@ impl Dispatcher {
         self.fire_timers(now);
         self.poll(now);
         self.prune(now);
+        self.try_storage(now);
         self.serve(now);
         self.flush_results();
     }
@@ -271,8 +290,10 @@ impl Dispatcher {
             Command::Withdrawn(rows) => self.withdrawn(rows),
             Command::Pruned(answer) => self.pruned(answer),
             Command::Finished(slot, ended) => self.finished(slot, ended, now),
-            Command::Recorded(entries, answer) => self.recorded(entries, answer),
+            Command::Recorded(entries, answer) => self.recorded(entries, answer, now),
             Command::RecordAgain => self.results.recording = false,
+            Command::StorageTried(answer) => self.storage_tried(answer, now),
+            Command::SuspectsStored(answer) => self.suspects_stored(answer, now),
             Command::Changed(app, endpoint) => self.changed(app, endpoint),
             Command::Loaded(endpoint, read) => self.loaded(endpoint, read, now),
             Command::Refilled(endpoint, read) => self.refilled(endpoint, read, now),
@@ -288,6 +309,9 @@ impl Dispatcher {
             Command::Settled(reply) => self.settled(reply),
             Command::Breaker(endpoint, reply) => self.breaker(endpoint, reply, now),
             Command::Force(endpoint, forced, reply) => self.force(endpoint, forced, reply),
+            Command::LaneKept(endpoint, answer) => self.lane_kept(endpoint, &answer),
+            Command::NextSends(endpoints, reply) => self.next_sends(&endpoints, reply, now),
+            Command::LetOne(endpoint, message) => self.let_one(endpoint, message),
             Command::InFlight(endpoint, message, reply) => self.in_flight(endpoint, message, reply),
             Command::HasRoom(endpoint, reply) => {
                 let _gone = reply.send(self.has_room(endpoint));
@@ -303,7 +327,8 @@ impl Dispatcher {
         let timer = self.timers.first().map(|(at, _)| *at);
         let pause = self.own_fault.paused_until(now).filter(|_| !self.turn.is_empty());
         let poll = Some(self.poll.next_at).filter(|_| !self.poll.running);
-        let next = [timer, pause, poll, self.suspects.next_at(now)];
+        let storage = self.storage.next_at().filter(|_| !self.draining);
+        let next = [timer, pause, poll, self.suspects.next_at(now), storage];
         let first = next.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
         // Never zero, so that a clock that stands still does not make this spin.
         first.since(now).clamp(Duration::from_millis(1), SLEEP_MAX)
@@ -366,6 +391,6 @@ impl Dispatcher {
         self.telemetry.unrecorded.set(shown(self.results.unrecorded));
         self.telemetry.lanes.set(shown(self.lanes.len()));
         self.telemetry.ids.set(shown(self.ids));
-        self.telemetry.paused.set(f64::from(u8::from(self.own_fault.is_on_trial())));
+        self.telemetry.paused(self.is_paused());
     }
 }

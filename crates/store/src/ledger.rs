@@ -109,6 +109,8 @@ pub struct Suspect {
     pub message: MessageKey,
     /// Crashes while it was alone in flight.
     pub crashes: u32,
+    /// Sends of it that were under way when a process died, of which nothing else is known.
+    pub sends: u32,
 }
 
 /// The arrow that closes the loop.

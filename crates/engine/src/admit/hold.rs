@@ -62,6 +62,11 @@ impl Hold {
         self.epoch
     }
 
+    /// Until when `Retry-After` or 429 holds it.
+    pub(super) const fn of_receiver(&self) -> Option<Timestamp> {
+        self.until
+    }
+
     /// The later of hold and head's wait.
     pub(super) fn until(&self) -> Option<Timestamp> {
         self.until.max(self.head)

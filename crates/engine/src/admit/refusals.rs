@@ -2,8 +2,9 @@
 //!
 //! A broken deploy or an expired credential must not dead-letter everything. A success ends the
 //! run; answers that say nothing about it (429, 5xx, network faults) leave it as it is. Once it
-//! holds, only the success of a probe ends it.
-//! Never: count the same message twice in a row.
+//! holds, the success of a probe or of a send by hand ends it, or somebody who changed what was
+//! refused.
+//! Never: count the same message twice in a row, or a send from before the run began anew.
 
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub(super) struct Refusals {
     held_for: Duration,
     /// The number of the probe that is out.
     probe: Option<u64>,
+    /// How often it was begun anew: a send from before says nothing about what is now.
+    epoch: u64,
 }
 
 impl Refusals {
@@ -60,13 +63,22 @@ impl Refusals {
         was
     }
 
-    /// One refusal, `of_probe` or not; says until when the lane is held because of it.
+    /// Which run a send was begun under.
+    pub(super) const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// One refusal of a send begun under `epoch`, `of_probe` or not; says until when the lane is
+    /// held because of it.
     pub(super) fn refuse(
         &mut self,
         message: MessageKey,
-        of_probe: bool,
+        (of_probe, epoch): (bool, u64),
         now: Timestamp,
     ) -> Option<Timestamp> {
+        if epoch != self.epoch {
+            return None;
+        }
         if self.last != Some(message) {
             self.run = self.run.saturating_add(1);
             self.last = Some(message);
@@ -93,9 +105,28 @@ impl Refusals {
         lifted
     }
 
-    /// As if nothing had been refused.
-    pub(super) fn reset(&mut self) {
-        *self = Self::default();
+    /// A success of a send by hand that began at `begun`: it ends the hold unless it is older.
+    /// Says whether a hold was lifted.
+    pub(super) fn succeed_by_hand(&mut self, begun: Timestamp) -> bool {
+        let lifted = self.until.is_some() && begun >= self.since;
+        if lifted {
+            self.reset();
+        }
+        lifted
+    }
+
+    /// Somebody waits for a probe: it may go now, unless one is out.
+    pub(super) fn let_one(&mut self, now: Timestamp) {
+        if self.until.is_some() && self.probe.is_none() {
+            (self.until, self.since) = (Some(now), now);
+        }
+    }
+
+    /// As if nothing had been refused. Says whether a hold was lifted.
+    pub(super) fn reset(&mut self) -> bool {
+        let lifted = self.until.is_some();
+        *self = Self { epoch: self.epoch + 1, ..Self::default() };
+        lifted
     }
 
     pub(super) const fn until(&self) -> Option<Timestamp> {

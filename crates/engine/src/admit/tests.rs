@@ -6,6 +6,7 @@ use resilience::Seeded;
 
 use super::*;
 
+mod ends;
 mod probes;
 
 const START: Timestamp = Timestamp::from_secs(1_800_000_000);

@@ -2,7 +2,11 @@
 //!
 //! Never: real time; a gate says when the ledger answers.
 
+mod holds;
 mod retention;
+mod rig;
+mod storage;
+mod suspects;
 
 use std::sync::atomic::AtomicBool;
 

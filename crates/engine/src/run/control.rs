@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::lane::{Home, Lane};
 use super::{Asked, Command, Dispatcher};
+use crate::admit::state_name;
 use crate::parts::BreakerView;
 
 /// Failed commits after which draining gives up on results that cannot be stored.
@@ -33,22 +34,13 @@ impl Dispatcher {
         now: Timestamp,
     ) {
         let home = self.lanes.get(&endpoint).map(|lane| &lane.home);
+        let settings = || self.settings.breaker.clone();
         let view = match (home, self.kept.get(&endpoint)) {
-            (Some(Home::Known(known)), _) => {
-                let breaker = known.gate.breaker();
-                view(breaker, known.gate.state_name(now), now)
-            }
-            (_, Some(kept)) => {
-                let breaker = Breaker::restore(self.settings.breaker.clone(), kept.breaker.clone());
-                let state = match breaker.state(now) {
-                    resilience::State::Closed => "closed",
-                    resilience::State::Open { .. } => "open",
-                    resilience::State::HalfOpen => "halfOpen",
-                };
-                view(&breaker, state, now)
-            }
-            _ => view(&Breaker::new(self.settings.breaker.clone(), now), "closed", now),
+            (Some(Home::Known(known)), _) => view(known.gate.breaker(), now),
+            (_, Some(kept)) => view(&Breaker::restore(settings(), kept.breaker.clone()), now),
+            _ => view(&Breaker::new(settings(), now), now),
         };
+        let view = BreakerView { hold: self.held(endpoint, now), ..view };
         let _gone = reply.send(view);
     }
 
@@ -185,14 +177,15 @@ impl Dispatcher {
     }
 }
 
-fn view(breaker: &Breaker, state: &'static str, now: Timestamp) -> BreakerView {
+fn view(breaker: &Breaker, now: Timestamp) -> BreakerView {
     let snapshot = breaker.snapshot();
     BreakerView {
-        state,
+        state: state_name(breaker, now),
         since: snapshot.since,
         open_until: snapshot.open_until,
         consecutive_failures: breaker.consecutive_failures(),
         forced: snapshot.forced,
+        hold: None,
         as_of: now,
     }
 }

@@ -117,9 +117,10 @@ impl Dispatcher {
             self.pause(now);
         }
         self.telemetry.attempted(class, attempt.took);
-        let settled =
-            pass.map(|pass| self.settle(&pass, pending.message, (&endpoint, &attempt, class), now));
-        let settled = settled.unwrap_or_default();
+        let settled = match pass {
+            Some(pass) => self.settle(&pass, pending.message, (&endpoint, &attempt, class), now),
+            None => self.settle_manual(endpoint.key, &attempt, class),
+        };
         self.follow(Landed { pending, endpoint, attempt, class, settled }, now);
     }
 
@@ -251,6 +252,7 @@ impl Dispatcher {
         &mut self,
         entries: Vec<Entry>,
         answer: Result<Vec<Recorded>, StoreError>,
+        now: Timestamp,
     ) {
         self.results.committing = self.results.committing.saturating_sub(1);
         match answer {
@@ -261,7 +263,10 @@ impl Dispatcher {
                     self.let_go(entry, done);
                 }
             }
-            Err(error) => self.record_again(entries, &error),
+            Err(error) => {
+                self.storage.doubt(now);
+                self.record_again(entries, &error);
+            }
         }
     }
 

@@ -42,6 +42,15 @@ pub(super) struct Known {
     untold: Option<News>,
 }
 
+/// What a newer copy of an endpoint changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Renewed {
+    /// Its order has become strict.
+    pub(super) is_strict_now: bool,
+    /// A hold after refusals is over.
+    pub(super) hold_ended: bool,
+}
+
 /// One lane.
 pub(super) struct Lane {
     pub(super) home: Home,
@@ -61,6 +70,8 @@ pub(super) struct Lane {
     /// When its rows on disk were last looked through for old ones.
     pub(super) swept_at: Option<Timestamp>,
     pub(super) timer: Option<Timestamp>,
+    /// Put back by hand: goes first when one is let through.
+    pub(super) favoured: Option<MessageKey>,
     /// The repair poll found a due row here that no rule had announced, and asked for this refill.
     pub(super) doubted_at: Option<Timestamp>,
 }
@@ -124,7 +135,17 @@ impl Lane {
             gap: Gap::default(),
             swept_at: None,
             timer: None,
+            favoured: None,
             doubted_at: None,
+        }
+    }
+
+    /// Whether this copy of its endpoint is newer than what it has.
+    pub(super) fn lacks(&self, endpoint: &Endpoint) -> bool {
+        match &self.home {
+            Home::Known(known) => endpoint.version > known.endpoint.version,
+            Home::Unknown => true,
+            Home::Deleted => false,
         }
     }
 
@@ -186,16 +207,15 @@ impl Known {
         }
     }
 
-    /// Takes a newer copy of the endpoint; an older one changes nothing. Says whether its order has
-    /// become strict.
+    /// Takes a newer copy of the endpoint; an older one changes nothing.
     pub(super) fn renew(
         &mut self,
         endpoint: &Arc<Endpoint>,
         settings: &Settings,
         now: Timestamp,
-    ) -> bool {
+    ) -> Renewed {
         if endpoint.version <= self.endpoint.version {
-            return false;
+            return Renewed::default();
         }
         let was_strict = self.is_strict();
         let retry = endpoint.spec.retry.over(&settings.retry);
@@ -209,8 +229,9 @@ impl Known {
         if self.endpoint.spec.disabled.is_some() && endpoint.spec.disabled.is_none() {
             self.gate.restart_window();
         }
+        let hold_ended = asks_differently(&self.endpoint, endpoint) && self.gate.trust();
         self.endpoint = Arc::clone(endpoint);
-        self.is_strict() && !was_strict
+        Renewed { is_strict_now: self.is_strict() && !was_strict, hold_ended }
     }
 
     pub(super) fn is_ordered(&self) -> bool {
@@ -275,6 +296,16 @@ impl Known {
     }
 }
 
+/// Whether what was refused may be taken now: the request goes elsewhere, says who it is from in
+/// another way, or somebody switched the endpoint off or on.
+fn asks_differently(old: &Endpoint, new: &Endpoint) -> bool {
+    let secret = |of: &Endpoint| of.secrets.first().map(|live| live.secret.to_private_text());
+    old.spec.target != new.spec.target
+        || old.spec.headers != new.spec.headers
+        || old.spec.disabled.is_some() != new.spec.disabled.is_some()
+        || secret(old) != secret(new)
+}
+
 fn gate_settings(endpoint: &Endpoint, settings: &Settings) -> GateSettings {
     let ordered = endpoint.spec.ordering != Ordering::Unordered;
     let mut breaker = endpoint.spec.breaker.over(&settings.breaker);
@@ -282,10 +313,21 @@ fn gate_settings(endpoint: &Endpoint, settings: &Settings) -> GateSettings {
         // Its failures are all of the head: one message is enough.
         breaker.keys_min = 1;
     }
+    let gate = server_gate(settings);
     GateSettings {
         breaker,
-        window: if ordered { (1, 1) } else { (settings.window_start, settings.window_max) },
+        window: if ordered { (1, 1) } else { gate.window },
         rate: endpoint.spec.throttle_rate.map(u32::from),
+        ..gate
+    }
+}
+
+/// The gate of an endpoint that has no settings of its own.
+pub(super) fn server_gate(settings: &Settings) -> GateSettings {
+    GateSettings {
+        breaker: settings.breaker.clone(),
+        window: (settings.window_start, settings.window_max),
+        rate: None,
         hold_max: settings.lane_hold_max.max(Duration::from_secs(1)),
     }
 }

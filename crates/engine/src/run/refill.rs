@@ -15,8 +15,9 @@ use store::commits::Fresh;
 use store::queue::DueRows;
 
 use super::due::is_due;
-use super::lane::{Home, Known, Lane};
+use super::lane::{Home, Lane};
 use super::{Command, Dispatcher, SLEEP_MAX};
+use crate::admit::HeldBy;
 use crate::lanes::{Item, Offered, id_of};
 
 /// Endpoints read by one poll.
@@ -47,10 +48,9 @@ impl Dispatcher {
         }
     }
 
-    /// At start: the lanes of deliveries that ended the process have the first turn, while nothing
-    /// else is in flight.
+    /// At start: the lanes of suspects have the first turn, while nothing else is in flight.
     pub(super) fn suspects_first(&mut self) {
-        for endpoint in self.suspects.endpoints().collect::<Vec<_>>() {
+        for endpoint in self.suspects.endpoints() {
             self.lanes.entry(endpoint).or_insert_with(Lane::new);
             self.enqueue(endpoint);
         }
@@ -68,20 +68,8 @@ impl Dispatcher {
         for Fresh { pending, endpoint, envelope } in rows {
             let key = pending.endpoint;
             let lane = self.lanes.entry(key).or_insert_with(Lane::new);
-            if let Some(endpoint) = endpoint {
-                match &mut lane.home {
-                    Home::Known(known) => {
-                        if known.renew(&endpoint, &self.settings, now) {
-                            lane.gap.forget();
-                        }
-                    }
-                    home @ Home::Unknown => {
-                        let kept = self.kept.remove(&key);
-                        let known = Known::new(endpoint, kept, &self.settings, now);
-                        *home = Home::Known(Box::new(known));
-                    }
-                    Home::Deleted => {}
-                }
+            if let Some(endpoint) = endpoint.filter(|endpoint| lane.lacks(endpoint)) {
+                self.take_in(&endpoint, now);
             }
             if pending.due_at > now {
                 if let Some(lane) = self.lanes.get_mut(&key) {
@@ -211,6 +199,7 @@ impl Dispatcher {
     /// Once a second: figures of all lanes, held lanes whose rows grow old, idle lanes to forget.
     fn look_after_lanes(&mut self, now: Timestamp) {
         let (mut held, mut open, mut half_open) = (0_u32, 0_u32, 0_u32);
+        let mut holds = [0_u32; HeldBy::ALL.len()];
         let mut idle = Vec::new();
         for (endpoint, lane) in &self.lanes {
             let Home::Known(known) = &lane.home else { continue };
@@ -221,6 +210,9 @@ impl Dispatcher {
                 "halfOpen" => half_open += 1,
                 _ => {}
             }
+            if let Some(held) = lane.held(now) {
+                holds[held.by as usize] += 1;
+            }
             let blocked = known.is_strict() && lane.gap.blocks();
             if is_held || known.is_shut() || blocked {
                 idle.push((*endpoint, blocked));
@@ -228,6 +220,7 @@ impl Dispatcher {
         }
         self.show();
         self.telemetry.lanes_held.set(f64::from(held));
+        self.telemetry.holds(holds);
         self.telemetry.breakers_open.set(f64::from(open));
         self.telemetry.breakers_half_open.set(f64::from(half_open));
         idle.sort_unstable();
@@ -259,6 +252,7 @@ impl Dispatcher {
         };
         affected.sort_unstable();
         for endpoint in affected {
+            self.trust_unread(endpoint);
             self.load(endpoint);
         }
     }
@@ -313,19 +307,9 @@ impl Dispatcher {
     fn rehome(&mut self, key: EndpointKey, read: Option<Arc<Endpoint>>, now: Timestamp) {
         let Some(lane) = self.lanes.get_mut(&key) else { return };
         lane.loading = lane.loading.saturating_sub(1);
-        match (&mut lane.home, read) {
-            // A read that was overtaken by a later one.
-            (Home::Deleted, _) => {}
-            (Home::Known(known), Some(endpoint)) => {
-                if known.renew(&endpoint, &self.settings, now) {
-                    lane.gap.forget();
-                }
-            }
-            (home @ Home::Unknown, Some(endpoint)) => {
-                let kept = self.kept.remove(&key);
-                *home = Home::Known(Box::new(Known::new(endpoint, kept, &self.settings, now)));
-            }
-            (home, None) => *home = Home::Deleted,
+        match read {
+            Some(endpoint) => self.take_in(&endpoint, now),
+            None => lane.home = Home::Deleted,
         }
     }
 }

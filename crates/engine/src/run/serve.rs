@@ -36,8 +36,8 @@ impl Dispatcher {
                 Step::Starved => self.starve(endpoint),
             }
         }
-        if self.suspects.outlived(now) {
-            self.flights.calm();
+        if self.flights.count() > 1 {
+            self.end_solitude(now);
         }
         self.flights.write();
         for start in starts {
@@ -89,6 +89,7 @@ impl Dispatcher {
             || self.own_fault.paused_until(now).is_some()
             || (self.own_fault.one_at_a_time() && out > 0)
             || self.suspects.wants_silence(now)
+            || self.storage.holds_back()
     }
 
     fn step(&mut self, endpoint: EndpointKey, now: Timestamp, starts: &mut Vec<TakeOff>) -> Step {

@@ -44,7 +44,7 @@ impl Dispatcher {
         };
         let care = self.care(&item, now);
         if care == Care::Convicted {
-            self.give_up(item, DeadReason::Poisonous);
+            self.convict(item);
             return Step::Again;
         }
         let begun = self.known(endpoint).and_then(|known| known.gate.begin(now));
@@ -55,6 +55,15 @@ impl Dispatcher {
             return Step::Starved;
         };
         self.launch(item, Some(pass), care == Care::Alone, starts)
+    }
+
+    /// Gives up what ended the process again and again. Its sends are counted, though no attempt
+    /// tells of them.
+    fn convict(&mut self, mut item: Item) {
+        let key = (item.pending.endpoint, item.pending.message);
+        let cut_off = self.suspects.sends_cut_off(key);
+        item.pending.sends = item.pending.sends.saturating_add(cut_off);
+        self.give_up(item, DeadReason::Poisonous);
     }
 
     fn care(&self, item: &Item, now: Timestamp) -> Care {
@@ -69,10 +78,12 @@ impl Dispatcher {
     fn choose(&mut self, endpoint: EndpointKey, probe: bool, now: Timestamp) -> Result<Item, Step> {
         let others = self.flights.count();
         let Some(lane) = self.lanes.get_mut(&endpoint) else { return Err(Step::Rest) };
-        let Lane { book, manual_out, home, .. } = lane;
+        let Lane { book, manual_out, home, favoured, .. } = lane;
         let ordered = matches!(home, Home::Known(known) if known.is_ordered());
+        // Whoever put a delivery back by hand waits for that one.
+        let favoured = if probe && !ordered { favoured.take() } else { None };
         let probe = probe && !ordered;
-        if self.suspects.is_empty() && manual_out.is_empty() {
+        if self.suspects.is_empty() && manual_out.is_empty() && favoured.is_none() {
             return book.take(probe).ok_or(Step::Rest);
         }
         let suspects = &self.suspects;
@@ -85,7 +96,9 @@ impl Dispatcher {
         if ordered && book.head().is_some_and(|head| !may_go(head)) {
             return Err(Step::Starved);
         }
-        book.take_if(probe, may_go).ok_or(Step::Starved)
+        let first = |item: &Item| favoured == Some(item.pending.message) && may_go(item);
+        let found = favoured.and_then(|_| book.take_if(false, first));
+        found.or_else(|| book.take_if(probe, may_go)).ok_or(Step::Starved)
     }
 
     pub(super) fn start_manual(
@@ -107,7 +120,7 @@ impl Dispatcher {
         }
         let Some(item) = lane.book.take_manual() else { return Step::Rest };
         if care == Care::Convicted {
-            self.give_up(item, DeadReason::Poisonous);
+            self.convict(item);
             return Step::Again;
         }
         lane.manual_out.push(item.pending.message);
@@ -123,6 +136,7 @@ impl Dispatcher {
     ) -> Step {
         self.uncache(&item);
         let now = self.seen_at;
+        self.end_solitude(now);
         let Item { pending, envelope } = item;
         let Some(lane) = self.lanes.get_mut(&pending.endpoint) else { return Step::Rest };
         let Home::Known(known) = &lane.home else { return Step::Rest };
@@ -156,6 +170,13 @@ impl Dispatcher {
         let errand = Errand { number: pending.sends.saturating_add(1), trigger: pending.trigger };
         starts.push(TakeOff { slot, message: pending.message, endpoint, envelope, errand });
         Step::Again
+    }
+
+    /// Another send begins: a suspect that is out for long is alone no more.
+    pub(super) fn end_solitude(&mut self, now: Timestamp) {
+        if !self.suspects.is_empty() && self.suspects.outlived(now) {
+            self.flights.calm();
+        }
     }
 
     pub(super) fn take_off(&mut self, start: TakeOff) {

@@ -1,8 +1,9 @@
 //! Suspects: deliveries that were in flight when the process died.
 //!
-//! They are sent one at a time; one that was already alone in a crash is sent with nothing beside
-//! it. Three crashes while alone convict: the delivery is dead as poisonous. The first, unsuspected
-//! crash does not count.
+//! They are sent one at a time, the least blamed first; one that was already alone in a crash is
+//! sent with nothing beside it. Three crashes while alone convict: the delivery is dead as
+//! poisonous. The first, unsuspected crash does not count. After a second the others go on, and a
+//! suspect is alone for as long as none of them does.
 //! Never: hold back anything else for longer than a second because a suspect's receiver is slow.
 
 use std::collections::BTreeMap;
@@ -22,9 +23,9 @@ use crate::parts::Stores;
 /// A suspect that has been out for so long without ending the process no longer holds the others
 /// back.
 const ALONE_FOR: Duration = Duration::from_secs(1);
-/// One that should be sent with nothing beside it waits so long for the others to end, then goes
-/// all the same.
-const SILENCE_FOR: Duration = Duration::from_secs(5);
+/// One that should be sent with nothing beside it, and after those that are blamed less, waits so
+/// long for the others, then goes all the same.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 type Key = (EndpointKey, MessageKey);
 
@@ -41,20 +42,33 @@ pub(super) enum Care {
     Convicted,
 }
 
+/// What is held against a delivery.
+#[derive(Clone, Copy, Debug, Default)]
+struct Blame {
+    /// Crashes while it was alone in flight.
+    crashes: u32,
+    /// Sends of it that a crash cut off.
+    sends: u32,
+}
+
 /// All suspects.
 #[derive(Debug, Default)]
 pub(super) struct Suspects {
-    crashes: BTreeMap<Key, u32>,
+    blames: BTreeMap<Key, Blame>,
+    /// The fewest crashes of any of them.
+    least: u32,
     out: Option<(Key, Timestamp)>,
-    /// Since when the next one waits for silence.
+    /// Since when the next one waits for silence, or for those that are blamed less.
     since: Timestamp,
     /// Whether the one that is out is still marked as alone.
     marked: bool,
+    /// The list has not been stored since the start.
+    unkept: bool,
 }
 
 impl Suspects {
-    /// Adds what was in flight to what is already suspected, and keeps the list before anything is
-    /// sent.
+    /// Adds what was in flight to what is already suspected. The list is to be stored before
+    /// anything is sent.
     pub(super) async fn recover(
         stores: &Stores,
         found: &[Found],
@@ -64,7 +78,7 @@ impl Suspects {
         if found.is_empty() && stored.is_empty() {
             return Ok(Self::default());
         }
-        let mut crashes = BTreeMap::new();
+        let mut blames = BTreeMap::new();
         for suspect in stored {
             let key = (suspect.endpoint, suspect.message);
             let found = found.iter().find(|one| (one.endpoint, one.message) == key);
@@ -74,7 +88,7 @@ impl Suspects {
                 None => suspect.crashes > 0 && is_pending(stores, key).await?,
             };
             if again {
-                crashes.insert(key, suspect.crashes);
+                blames.insert(key, Blame { crashes: suspect.crashes, sends: suspect.sends });
             }
         }
         for one in found {
@@ -83,40 +97,70 @@ impl Suspects {
                 // Its result was recorded in time.
                 continue;
             }
-            let count = crashes.entry(key).or_insert(0_u32);
-            *count = count.saturating_add(u32::from(one.alone));
+            let blame: &mut Blame = blames.entry(key).or_default();
+            blame.crashes = blame.crashes.saturating_add(u32::from(one.alone));
+            blame.sends = blame.sends.saturating_add(1);
         }
-        let suspects = Self { crashes, since: now, ..Self::default() };
-        stores.ledger.keep_suspects(suspects.list()).await?;
+        let mut suspects = Self { blames, since: now, unkept: true, ..Self::default() };
+        suspects.look_for_least();
         Ok(suspects)
     }
 
-    /// Endpoints with a suspect that crashed the process while alone: their lanes come first.
-    pub(super) fn endpoints(&self) -> impl Iterator<Item = EndpointKey> {
-        self.crashes.iter().filter(|(_, crashes)| **crashes > 0).map(|((endpoint, _), _)| *endpoint)
+    /// Whether the list is to be stored before anything is sent.
+    pub(super) const fn is_unkept(&self) -> bool {
+        self.unkept
+    }
+
+    /// The list is stored.
+    pub(super) const fn kept(&mut self) {
+        self.unkept = false;
+    }
+
+    /// Sending goes on: whoever waits for others waits from now on.
+    pub(super) const fn wait_anew(&mut self, now: Timestamp) {
+        self.since = now;
+    }
+
+    /// Endpoints of suspects, the least blamed first.
+    pub(super) fn endpoints(&self) -> Vec<EndpointKey> {
+        let mut all: Vec<_> = self.blames.iter().collect();
+        all.sort_by_key(|(_, blame)| blame.crashes);
+        all.into_iter().map(|((endpoint, _), _)| *endpoint).collect()
     }
 
     pub(super) fn list(&self) -> Vec<Suspect> {
-        let suspect =
-            |(&(endpoint, message), &crashes): (&Key, &u32)| Suspect { endpoint, message, crashes };
-        self.crashes.iter().map(suspect).collect()
+        let suspect = |(&(endpoint, message), &blame): (&Key, &Blame)| {
+            let Blame { crashes, sends } = blame;
+            Suspect { endpoint, message, crashes, sends }
+        };
+        self.blames.iter().map(suspect).collect()
+    }
+
+    /// Sends of this delivery that a crash cut off.
+    pub(super) fn sends_cut_off(&self, key: Key) -> u32 {
+        self.blames.get(&key).map_or(0, |blame| blame.sends)
+    }
+
+    fn look_for_least(&mut self) {
+        self.least = self.blames.values().map(|blame| blame.crashes).min().unwrap_or(0);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.crashes.is_empty()
+        self.blames.is_empty()
     }
 
     /// What may be done with this delivery while `others` sends are in flight.
     pub(super) fn care(&self, key: Key, others: usize, now: Timestamp) -> Care {
-        match self.crashes.get(&key) {
-            None => Care::None,
-            Some(&crashes) if crashes >= CRASHES_ALONE_MAX => Care::Convicted,
-            Some(_) if self.holds_back(now) => Care::Wait,
-            Some(&crashes) if crashes > 0 && others > 0 && within(self.since, SILENCE_FOR, now) => {
-                Care::Wait
-            }
-            Some(_) => Care::Alone,
+        let Some(&Blame { crashes, .. }) = self.blames.get(&key) else { return Care::None };
+        if crashes >= CRASHES_ALONE_MAX {
+            return Care::Convicted;
         }
+        // Those that are blamed less may have to wait for something else than their turn.
+        let waits = crashes > self.least || crashes > 0 && others > 0;
+        if self.holds_back(now) || waits && within(self.since, PATIENCE, now) {
+            return Care::Wait;
+        }
+        Care::Alone
     }
 
     fn holds_back(&self, now: Timestamp) -> bool {
@@ -128,7 +172,7 @@ impl Suspects {
         self.holds_back(now)
             && self
                 .out
-                .is_some_and(|(key, _)| self.crashes.get(&key).is_some_and(|count| *count > 0))
+                .is_some_and(|(key, _)| self.blames.get(&key).is_some_and(|one| one.crashes > 0))
     }
 
     /// When something held back may go on.
@@ -147,8 +191,8 @@ impl Suspects {
         self.out = self.out.filter(|(out, _)| *out != key);
     }
 
-    /// Whether the one that is out has been out for so long that it does not end the process; says
-    /// so once.
+    /// Whether the one that was sent last is marked as alone and holds the others back no longer;
+    /// says so once.
     pub(super) fn outlived(&mut self, now: Timestamp) -> bool {
         let outlived = self.marked && !self.holds_back(now);
         if outlived {
@@ -160,7 +204,9 @@ impl Suspects {
     /// Its record is committed: nothing is suspected any more. Says whether the kept list should be
     /// written again.
     pub(super) fn clear(&mut self, key: Key) -> bool {
-        self.crashes.remove(&key).is_some_and(|crashes| crashes > 0 || self.crashes.is_empty())
+        let Some(blame) = self.blames.remove(&key) else { return false };
+        self.look_for_least();
+        blame.crashes > 0 || self.blames.is_empty()
     }
 }
 

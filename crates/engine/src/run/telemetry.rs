@@ -9,6 +9,8 @@ use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use store::commits::BatchStats;
 use store::prune::Counts;
 
+use crate::admit::HeldBy;
+
 /// Metrics of the store's batches.
 #[derive(Clone)]
 pub struct BatchMetrics {
@@ -95,10 +97,11 @@ pub(super) struct Telemetry {
     pub(super) unrecorded: Gauge,
     pub(super) lanes: Gauge,
     pub(super) lanes_held: Gauge,
+    holds: [Gauge; HeldBy::ALL.len()],
     pub(super) breakers_open: Gauge,
     pub(super) breakers_half_open: Gauge,
     pub(super) ids: Gauge,
-    pub(super) paused: Gauge,
+    paused: Gauge,
 }
 
 impl Telemetry {
@@ -121,6 +124,7 @@ impl Telemetry {
             unrecorded: gauge!("peyk_results_unrecorded"),
             lanes: gauge!("peyk_lanes"),
             lanes_held: gauge!("peyk_lanes_held"),
+            holds: HeldBy::ALL.map(|by| gauge!("peyk_holds", "reason" => by.name())),
             breakers_open: gauge!("peyk_breakers", "state" => "open"),
             breakers_half_open: gauge!("peyk_breakers", "state" => "half_open"),
             ids: gauge!("peyk_lane_ids"),
@@ -133,6 +137,17 @@ impl Telemetry {
             counter.increment(1);
         }
         self.attempt_seconds.record(took);
+    }
+
+    pub(super) fn paused(&self, paused: bool) {
+        self.paused.set(f64::from(u8::from(paused)));
+    }
+
+    /// Lanes by what holds them, in the order of [`HeldBy::ALL`].
+    pub(super) fn holds(&self, counts: [u32; HeldBy::ALL.len()]) {
+        for (gauge, count) in self.holds.iter().zip(counts) {
+            gauge.set(f64::from(count));
+        }
     }
 
     pub(super) fn delivered(&self, sends: u32) {

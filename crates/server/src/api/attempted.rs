@@ -11,7 +11,8 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::application::AppSnapshot;
 use domain::endpoint::Endpoint;
-use domain::ids::{Kind, MessageKey, PublicId};
+use domain::ids::{EndpointKey, Kind, MessageKey, PublicId};
+use engine::NextSend;
 use http::StatusCode;
 use store::history::{DeliveryRow, SentFilter, Standing, payloads_fill};
 use store::page::Direction;
@@ -60,7 +61,9 @@ pub(super) async fn messages(
     let rows = history.messages_to(app.app.key, to.key, filter, page).await?;
     let cut = payloads_fill(rows.iter().map(|sent| &sent.message));
     let list = paging.frame(rows, |sent| sent.message.id.text(Kind::Message)).unfinished(cut);
-    let list = list.view(|sent| SentOut::new(sent, &to, (with_content, expanded)));
+    let next = next_sends(&shared, vec![to.key]).await?[0];
+    let to = (&*to, next, shared.now());
+    let list = list.view(|sent| SentOut::new(sent, to, (with_content, expanded)));
     Ok(Answer::json(StatusCode::OK, &list).into_response())
 }
 
@@ -93,10 +96,23 @@ pub(super) async fn destinations(
     let mut all = named(&shared, &app, rows).await?;
     all.sort_unstable_by_key(|to| to.endpoint.id);
     let rows = Paging::cut(&page, all, |to| to.endpoint.id);
-    let list = paging.frame(rows, |to| to.endpoint.id.text(Kind::Endpoint));
-    let list =
-        list.map(|to| DestinationOut::new(&to.endpoint, &to.delivery, (to.deleted, expanded)));
+    let next = next_sends(&shared, rows.iter().map(|to| to.endpoint.key).collect()).await?;
+    let rows = rows.into_iter().zip(next).collect();
+    let list = paging.frame(rows, |(to, _): &(Destination, _)| to.endpoint.id.text(Kind::Endpoint));
+    let now = shared.now();
+    let list = list.map(|(to, next)| {
+        let endpoint = (&*to.endpoint, next, now);
+        DestinationOut::new(endpoint, &to.delivery, (to.deleted, expanded))
+    });
     Ok(Answer::json(StatusCode::OK, &list).into_response())
+}
+
+/// When what is due at these endpoints may be sent.
+async fn next_sends(
+    shared: &Shared,
+    endpoints: Vec<EndpointKey>,
+) -> Result<Vec<NextSend>, Problem> {
+    shared.engine.next_sends(endpoints).await.ok_or_else(Problem::overloaded)
 }
 
 /// Where a message goes.

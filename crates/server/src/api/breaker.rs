@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::error::Invalid;
 use domain::ids::EndpointKey;
-use engine::BreakerView;
+use engine::{BreakerView, Held};
 use http::StatusCode;
 use resilience::Forced;
 use serde::Serialize;
@@ -35,8 +35,22 @@ struct BreakerOut {
     open_until: Option<String>,
     consecutive_failures: u32,
     forced: bool,
+    hold: Option<HoldOut>,
     waiting: u64,
     as_of: String,
+}
+
+/// What keeps everything but a probe back beside the breaker.
+#[derive(Debug, Serialize)]
+struct HoldOut {
+    reason: &'static str,
+    until: Option<String>,
+}
+
+impl From<Held> for HoldOut {
+    fn from(held: Held) -> Self {
+        Self { reason: held.by.name(), until: held.until.and_then(time_or_none) }
+    }
 }
 
 /// `GET …/breaker`
@@ -76,13 +90,14 @@ pub(super) async fn force(
 async fn shown(shared: &Shared, endpoint: EndpointKey) -> Result<BreakerOut, Problem> {
     let view = shared.engine.breaker(endpoint).await.ok_or_else(Problem::overloaded)?;
     let waiting = shared.engine.stores().history.waiting(endpoint, WAITING_MAX).await?;
-    let BreakerView { state, since, open_until, consecutive_failures, forced, as_of } = view;
+    let BreakerView { state, since, open_until, consecutive_failures, forced, hold, as_of } = view;
     Ok(BreakerOut {
         state,
         since: time(since),
         open_until: open_until.and_then(time_or_none),
         consecutive_failures,
         forced: forced.is_some(),
+        hold: hold.map(HoldOut::from),
         waiting,
         as_of: time(as_of),
     })

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use domain::application::AppSnapshot;
 use domain::dead_letter::{DeadLetter, DeadReason};
 use domain::error::Invalid;
-use domain::ids::{EndpointKey, Kind, PublicId};
+use domain::ids::{EndpointKey, Kind, MessageKey, PublicId};
 use domain::message::Message;
 use domain::text;
 use http::StatusCode;
@@ -160,10 +160,11 @@ pub(super) async fn replay(
     let peyk = Arc::clone(&shared);
     let place = [found.message.key.0, found.endpoint.0.cast_unsigned()];
     let work = async move {
-        let id = match edited {
+        let (key, id) = match edited {
             None => found.replay(&peyk).await?,
             Some(payload) => found.replay_edited(&peyk, payload).await?,
         };
+        peyk.engine.let_one(found.endpoint, key);
         let shown = ReplayOut { msg_id: id.text(Kind::Message) };
         Ok(Done::json(StatusCode::ACCEPTED, &shown, Made::Nothing))
     };
@@ -219,10 +220,10 @@ impl Found {
         Ok(dead_letters.dead_letter(self.message.key, self.endpoint).await?)
     }
 
-    async fn replay(&self, shared: &Shared) -> Result<PublicId, Problem> {
+    async fn replay(&self, shared: &Shared) -> Result<(MessageKey, PublicId), Problem> {
         let dead_letters = &shared.engine.stores().dead_letters;
         match dead_letters.replay(self.message.key, self.endpoint).await? {
-            Replayed::Pending => Ok(self.message.id),
+            Replayed::Pending => Ok((self.message.key, self.message.id)),
             Replayed::NotDead => Err(not_dead()),
             Replayed::PayloadGone => Err(payload_gone()),
             Replayed::NoEndpoint => Err(no_endpoint()),
@@ -233,7 +234,7 @@ impl Found {
         &self,
         shared: &Shared,
         payload: bytes::Bytes,
-    ) -> Result<PublicId, Problem> {
+    ) -> Result<(MessageKey, PublicId), Problem> {
         let stores = shared.engine.stores();
         let mut spec = self.message.spec.clone();
         spec.payload = payload;
@@ -255,7 +256,7 @@ impl Found {
             let replayed =
                 stores.dead_letters.replay_edited(self.message.key, self.endpoint, edited);
             match replayed.await? {
-                Some(Accepted::New { id, .. }) => return Ok(id),
+                Some(Accepted::New { key, id, .. }) => return Ok((key, id)),
                 Some(Accepted::NoApplication) => return Err(own::missing()),
                 None => return Err(not_dead()),
                 // The application changed in between: once more, from fresh rows.

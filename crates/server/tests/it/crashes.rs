@@ -161,6 +161,7 @@ async fn du_10_a_delivery_that_ends_the_process_is_given_up_and_the_others_arriv
     };
     assert_eq!((&dead["reason"], &dead["msgId"]), (&json!("poisonous"), &json!(poison)));
     assert!(crashes >= 4, "one that is not suspected and three alone, not {crashes}");
+    assert_eq!(dead["attempts"], crashes, "each of its sends is counted");
     server.wait_delivered("a", &ids).await;
     assert_eq!(arrivals(&receiver)[&poison], crashes, "given up without another send");
 }

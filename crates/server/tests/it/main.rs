@@ -26,6 +26,7 @@ mod endpoint_stats;
 mod endpoints;
 mod event_types;
 mod forbidden_targets;
+mod holds;
 mod idempotency;
 mod idle_connections;
 mod labels;

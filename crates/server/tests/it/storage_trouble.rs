@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::support::server::command;
-use crate::support::{Receiver, Server, until};
+use crate::support::{Gate, Receiver, Reply, Server, until};
 
 /// Runs a command of the system; whether it is there and did it.
 fn system(program: &str, arguments: &[&str]) -> bool {
@@ -199,8 +199,8 @@ async fn a_full_file_system_is_survived_also_with_a_kill() {
 struct Frozen(Vec<PathBuf>);
 
 impl Frozen {
-    fn freeze(data: &Path) -> Option<Self> {
-        let files = ["peyk.db", "peyk.db-wal"].map(|name| data.join(name)).to_vec();
+    fn freeze(data: &Path, names: &[&str]) -> Option<Self> {
+        let files = names.iter().map(|name| data.join(name)).collect();
         let frozen = Self(files);
         let all = frozen.0.iter().all(|file| system("chattr", &["+i", file.to_str().unwrap()]));
         // Some file systems take the mark and do not mind it.
@@ -221,7 +221,8 @@ impl Drop for Frozen {
 async fn a_database_that_becomes_read_only_refuses_posts_and_recovers_by_itself() {
     let (server, receiver) = (Server::start().await, Receiver::start().await);
     let mut posted = begin(&server, &receiver).await;
-    let Some(frozen) = Frozen::freeze(&server.dir().join("data")) else {
+    let data = server.dir().join("data");
+    let Some(frozen) = Frozen::freeze(&data, &["peyk.db", "peyk.db-wal"]) else {
         println!("skipped: files cannot be made immutable here");
         return;
     };
@@ -232,6 +233,85 @@ async fn a_database_that_becomes_read_only_refuses_posts_and_recovers_by_itself(
     Posted::health_recovers(&server).await;
     posted.recovered(&server, &receiver).await;
     server.patch("/app/a/endpoint/e", &json!({"description": "d"})).await.expect(200);
+}
+
+/// How often the log says so.
+fn said(log: &str, text: &str) -> usize {
+    log.matches(text).count()
+}
+
+#[tokio::test]
+async fn on_a_database_that_cannot_be_written_nothing_is_sent_however_often_it_starts() {
+    let mut server = Server::with(&[("PEYK_RETRY__BASE", "1s")]).await;
+    let receiver = Receiver::scripted(|_, _| Reply::status(503)).await;
+    server.app_with("a", &receiver.url("/"), json!({"breaker": {"failures": 1000}})).await;
+    let ids = server.messages("a", 5).await;
+    for id in &ids {
+        server.wait_attempts("a", id, 1).await;
+    }
+    assert_eq!(server.stop(), Some(0));
+    receiver.script(|_, _| Reply::status(200));
+    let sent = receiver.hits().len();
+    let Some(frozen) = Frozen::freeze(&server.dir().join("data"), &["peyk.db"]) else {
+        println!("skipped: files cannot be made immutable here");
+        return;
+    };
+    for _ in 0..2 {
+        let before = server.log().len();
+        server.start_again();
+        until("all of them due", || async {
+            let due = server.metric("peyk_queue_oldest_due_seconds").await;
+            let paused = server.metric("peyk_sending_paused").await;
+            (due > 2.0 && paused == 1.0).then_some(())
+        })
+        .await;
+        assert_eq!(server.get("/health").await.status, 503);
+        assert_eq!(receiver.hits().len(), sent, "nobody could write down that it was sent");
+        let log = server.log()[before..].to_owned();
+        assert_eq!(said(&log, "sending paused: results could not be stored"), 1, "{log}");
+        assert_eq!(said(&log, "a chore of the store failed"), 1, "{log}");
+        assert_eq!(said(&log, "nothing is committed"), 0, "{log}");
+        assert!(log.lines().count() < 15, "{log}");
+        assert_eq!(server.stop(), Some(0));
+    }
+    drop(frozen);
+    server.start_again();
+    server.wait_delivered("a", &ids).await;
+    assert_eq!(receiver.hits().len(), sent + 5);
+}
+
+#[tokio::test]
+async fn results_that_cannot_be_stored_pause_sending_and_are_told_of_at_the_end() {
+    let mut server = Server::with(&[("PEYK_ATTEMPT__DEADLINE", "30s")]).await;
+    let gate = Gate::shut();
+    let held = gate.clone();
+    let receiver = Receiver::scripted(move |_, _| Reply::status(200).held(&held)).await;
+    server.app_with("a", &receiver.url("/"), json!({})).await;
+    let ids = server.messages("a", 30).await;
+    receiver.wait_for(4).await;
+    let data = server.dir().join("data");
+    let Some(frozen) = Frozen::freeze(&data, &["peyk.db", "peyk.db-wal"]) else {
+        println!("skipped: files cannot be made immutable here");
+        return;
+    };
+    gate.open();
+    until("a pause", || async {
+        let paused = server.metric("peyk_sending_paused").await;
+        (paused == 1.0 && server.metric("peyk_sends_in_flight").await == 0.0).then_some(())
+    })
+    .await;
+    let sent = receiver.hits().len();
+    assert!(sent < 30, "what was out, and what began as its results came in");
+    assert_eq!(server.stop(), Some(0));
+    assert_eq!(receiver.hits().len(), sent);
+    let log = server.log();
+    let last = log.lines().find(|line| line.contains("stopped with results")).unwrap();
+    assert!(last.contains(&format!("results={sent}")), "{last}");
+    assert!(last.contains(&format!("delivered={sent}")), "{last}");
+    drop(frozen);
+    server.start_again();
+    server.wait_delivered("a", &ids).await;
+    assert_eq!(receiver.hits().len(), sent + 30);
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use super::world::World;
 use super::{Case, cases, samples};
 use crate::dead_letters::Replayed;
 use crate::history::DeliveryRow;
-use crate::ledger::{Follow, Record, Recorded};
+use crate::ledger::{Follow, Record, RecordNews, Recorded};
 
 /// The suite, without the cases of `KEPT` and `MANUAL`.
 pub const CASES: &[Case] = cases![
@@ -26,6 +26,7 @@ pub const CASES: &[Case] = cases![
     a_retry_moves_the_row,
     dead_makes_a_dead_letter,
     what_was_never_sent_leaves_no_attempt,
+    sends_without_an_attempt_are_counted,
     cancelled_ends_the_row,
     a_repeated_record_changes_nothing,
     a_late_failure_is_kept_and_changes_nothing,
@@ -107,6 +108,30 @@ async fn what_was_never_sent_leaves_no_attempt(world: World) {
     assert_eq!(world.attempts(row.message).await, []);
     let found = delivery(&world, &row).await;
     assert_eq!((found.state, found.sends), (DeliveryState::Dead(DeadReason::Expired), 0));
+}
+
+async fn sends_without_an_attempt_are_counted(world: World) {
+    let app = world.app(1).await;
+    let row = world.one(&app).await;
+    let pending = Pending { sends: row.sends + 4, ..row };
+    let follow = Follow::Dead { reason: DeadReason::Poisonous, error: None };
+    let (attempt, lane, disable) = (None, None, None);
+    let record = Record {
+        pending,
+        attempt,
+        random: [9; 12],
+        follow,
+        lane,
+        disable,
+        news: RecordNews::default(),
+    };
+    assert_eq!(world.stores.ledger.record(vec![record]).await, Ok(vec![Recorded::Applied]));
+    let dead_letters = &world.stores.dead_letters;
+    let letter = dead_letters.dead_letter(row.message, row.endpoint).await.unwrap().unwrap();
+    assert_eq!((letter.sends, letter.first_attempt_at), (4, None));
+    let replayed = dead_letters.replay(row.message, row.endpoint).await;
+    assert_eq!(replayed, Ok(Replayed::Pending));
+    assert_eq!(world.rows(row.endpoint).await[0].sends, 4, "the next one is the fifth");
 }
 
 async fn cancelled_ends_the_row(world: World) {

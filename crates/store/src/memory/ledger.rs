@@ -53,7 +53,7 @@ fn record_one(tx: &mut Tx<'_>, record: Record) -> Recorded {
     let row = row.filter(|row| {
         (row.budget_used, row.age_from) == (record.pending.budget_used, record.pending.age_from)
     });
-    let (message, endpoint) = (record.pending.message, record.pending.endpoint);
+    let Pending { message, endpoint, sends: counted, .. } = record.pending;
     let Some(row) = row else {
         if let Some(attempt) = record.attempt {
             let success = is_success(&attempt);
@@ -69,9 +69,9 @@ fn record_one(tx: &mut Tx<'_>, record: Record) -> Recorded {
     let failed_at = record.attempt.as_ref().map(|attempt| attempt.started_at);
     let kept =
         record.attempt.and_then(|attempt| keep(tx, (message, endpoint), attempt, record.random));
-    let sends = kept
-        .and_then(|key| tx.state.attempts.get(&key))
-        .map_or(row.sends, |kept| kept.attempt.number);
+    let known = row.sends.max(counted);
+    let sends =
+        kept.and_then(|key| tx.state.attempts.get(&key)).map_or(known, |kept| kept.attempt.number);
     let row = follow(tx, Pending { sends, ..row }, record.follow);
     if let Some((key, next)) = kept.zip(row)
         && let Some(attempt) = tx.state.attempts.get_mut(&key)

@@ -37,12 +37,13 @@ impl Ledger for SqliteStore {
 
     fn suspects(&self) -> Reply<'_, Vec<Suspect>> {
         self.readers.read(|conn| {
-            let sql = "SELECT endpoint, message, crashes FROM suspect ORDER BY place";
+            let sql = "SELECT endpoint, message, crashes, sends FROM suspect ORDER BY place";
             all(&mut conn.prepare_cached(sql)?.query([])?, |row| {
                 Ok(Suspect {
                     endpoint: EndpointKey(row.get(0)?),
                     message: message_key(row, 1)?,
                     crashes: narrow_at(row, 2)?,
+                    sends: narrow_at(row, 3)?,
                 })
             })
         })
@@ -280,11 +281,12 @@ impl Tx<'_> {
 
     fn put_suspects(&mut self, suspects: &[Suspect]) -> Result<(), StoreError> {
         self.conn.prepare_cached("DELETE FROM suspect")?.execute([])?;
-        let sql = "INSERT INTO suspect (endpoint, message, crashes) VALUES (?1, ?2, ?3)";
+        let sql = "INSERT INTO suspect (endpoint, message, crashes, sends) VALUES (?1, ?2, ?3, ?4)";
         let mut insert = self.conn.prepare_cached(sql)?;
         for suspect in suspects {
             let message = suspect.message.0.cast_signed();
-            insert.execute(params![suspect.endpoint.0, message, suspect.crashes])?;
+            let Suspect { endpoint, crashes, sends, .. } = suspect;
+            insert.execute(params![endpoint.0, message, crashes, sends])?;
         }
         self.batch.rows += suspects.len();
         Ok(())

@@ -9,7 +9,8 @@ use crate::StoreError;
 
 /// Written while commits succeed: one page.
 const BYTES: usize = 8;
-/// Written after a commit that failed: where there is no room for this, messages fail too.
+/// Written at first and after a commit that failed: where there is no room for this, messages fail
+/// too.
 const BYTES_AFTER_FAULT: usize = 64 << 10;
 
 impl Tx<'_> {

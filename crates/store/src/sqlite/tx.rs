@@ -29,7 +29,7 @@ pub(super) struct Tx<'c> {
     pub(super) batch: Batch,
     /// Why the running batch is lost.
     pub(super) fault: Option<StoreError>,
-    /// Whether the last batch that was to write anything was lost.
+    /// Whether the last batch that was to write anything was lost; at first that is not known.
     pub(super) failed: bool,
     pub(super) used: UsedKeys,
     /// Somebody waits for the lists to be filled as far as there are rows.
@@ -49,7 +49,7 @@ impl<'c> Tx<'c> {
             now,
             batch: Batch::default(),
             fault: None,
-            failed: false,
+            failed: true,
             used: UsedKeys::load(conn)?,
             lists_wanted: false,
             told_orgs: None,

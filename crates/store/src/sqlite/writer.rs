@@ -33,6 +33,14 @@ pub(super) struct Writer<'c> {
     shared: Arc<Shared>,
     chores: Chores,
     log: Log,
+    told: Told,
+}
+
+/// Which faults were told of in the log: each is told once, and its end.
+#[derive(Default)]
+struct Told {
+    batches: bool,
+    chores: bool,
 }
 
 impl<'c> Writer<'c> {
@@ -42,6 +50,7 @@ impl<'c> Writer<'c> {
             log: Log::new(conn),
             shared,
             chores: Chores::new(started()),
+            told: Told::default(),
         })
     }
 
@@ -77,9 +86,7 @@ impl<'c> Writer<'c> {
             return true;
         }
         self.tx.fault = self.tx.hot.begin.execute([]).err().map(StoreError::from);
-        if chores && let Err(fault) = self.chore(begun) {
-            tracing::warn!(%fault, "a chore of the store failed");
-        }
+        let done = chores && self.try_chore(begun);
         let (before, working) = (self.tx.batch.rows, started());
         let mut waiting = Vec::new();
         let mut open = true;
@@ -101,9 +108,12 @@ impl<'c> Writer<'c> {
             };
         }
         let operations = waiting.len();
-        let batch = self.end();
+        let batch = self.end(operations);
         let took = begun.elapsed();
         let committed = self.tx.fault.is_none();
+        if done && committed && std::mem::take(&mut self.told.chores) {
+            tracing::info!("chores of the store are done again");
+        }
         let stats = BatchStats { operations, rows: batch.rows, took, committed };
         self.tell(batch, waiting, stats);
         open
@@ -135,15 +145,17 @@ impl<'c> Writer<'c> {
     }
 
     /// Commits, or rolls everything back; answers with what the batch has done.
-    fn end(&mut self) -> Batch {
-        let Self { tx, chores, shared, .. } = self;
+    fn end(&mut self, operations: usize) -> Batch {
+        let Self { tx, chores, shared, told, .. } = self;
         if tx.fault.is_none()
             && let Err(fault) = tx.hot.commit.execute([])
         {
             tx.fault = Some(fault.into());
         }
         if let Some(fault) = &tx.fault {
-            tracing::warn!(%fault, "a batch was rolled back");
+            if !std::mem::replace(&mut told.batches, true) {
+                tracing::warn!(%fault, "nothing is committed: a batch was rolled back");
+            }
             if !tx.conn.is_autocommit()
                 && let Err(fault) = tx.conn.execute_batch("ROLLBACK")
             {
@@ -155,8 +167,11 @@ impl<'c> Writer<'c> {
             return Batch::default();
         }
         let mut batch = tx.confirm();
-        // One that wrote nothing proves nothing.
-        tx.failed &= batch.rows == 0;
+        // One that wrote nothing proves nothing, and a chore writes too little to prove much.
+        tx.failed &= batch.rows == 0 || operations == 0;
+        if batch.rows > 0 && std::mem::take(&mut told.batches) {
+            tracing::info!("batches are committed again");
+        }
         chores.confirm(&mut batch);
         shared.depth.fetch_add(batch.depth, Ordering::Relaxed);
         shared.written.fetch_add(batch.rows, Ordering::Relaxed);
@@ -183,6 +198,18 @@ impl<'c> Writer<'c> {
             }
         }
         self.shared.answers.give(waiting, self.tx.fault.clone());
+    }
+
+    /// Does one chore; whether it was done. Where the whole batch is lost that is told of it.
+    fn try_chore(&mut self, begun: Instant) -> bool {
+        let done = self.chore(begun);
+        if let Err(fault) = &done
+            && self.tx.fault.is_none()
+            && !std::mem::replace(&mut self.told.chores, true)
+        {
+            tracing::warn!(%fault, "a chore of the store failed");
+        }
+        done.is_ok()
     }
 
     /// Does one chore, if one is due.

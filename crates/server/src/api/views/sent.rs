@@ -1,8 +1,11 @@
 //! What went where, as the API shows it: a message or an endpoint, and how its delivery stands.
 //!
-//! Never: call a delivery sending that nobody will send.
+//! Never: call a delivery sending that nobody will send, or name a time before which its lane is
+//! held.
 
 use domain::endpoint::Endpoint;
+use engine::NextSend;
+use resilience::Timestamp;
 use serde::Serialize;
 use store::history::{DeliveryRow, Sent, Standing};
 
@@ -51,7 +54,7 @@ pub(crate) const fn status(standing: Standing, expanded: bool) -> (u8, &'static 
 }
 
 impl StandingOut {
-    fn new(standing: Standing, due_at: Option<resilience::Timestamp>, expanded: bool) -> Self {
+    fn new(standing: Standing, due_at: Option<Timestamp>, expanded: bool) -> Self {
         let (status, status_text) = status(standing, expanded);
         Self { status, status_text, next_attempt: due_at.and_then(time_or_none) }
     }
@@ -61,11 +64,12 @@ impl<'a> SentOut<'a> {
     /// A message to this endpoint.
     pub(crate) fn new(
         sent: &'a Sent,
-        to: &Endpoint,
+        (to, next, now): (&Endpoint, NextSend, Timestamp),
         (with_content, expanded): (bool, bool),
     ) -> Self {
         let Sent { message, delivery } = sent;
         let due_at = delivery.due_at.filter(|_| to.spec.disabled.is_none());
+        let due_at = due_at.and_then(|due| next.of(due, now));
         Self {
             message: MessageOut::stored(message, with_content),
             standing: StandingOut::new(delivery.standing(), due_at, expanded),
@@ -76,7 +80,7 @@ impl<'a> SentOut<'a> {
 impl DestinationOut {
     /// An endpoint, perhaps a deleted one: what waits for that is cancelled when it is next read.
     pub(crate) fn new(
-        endpoint: &Endpoint,
+        (endpoint, next, now): (&Endpoint, NextSend, Timestamp),
         delivery: &DeliveryRow,
         (deleted, expanded): (bool, bool),
     ) -> Self {
@@ -85,7 +89,7 @@ impl DestinationOut {
             standing => standing,
         };
         let is_sent_to = !deleted && endpoint.spec.disabled.is_none();
-        let due_at = delivery.due_at.filter(|_| is_sent_to);
+        let due_at = delivery.due_at.filter(|_| is_sent_to).and_then(|due| next.of(due, now));
         Self {
             endpoint: EndpointOut::from(endpoint),
             standing: StandingOut::new(standing, due_at, expanded),

@@ -181,6 +181,7 @@ async fn suspects_are_replaced(mut world: World) {
         endpoint: EndpointKey(endpoint),
         message: MessageKey(message),
         crashes,
+        sends: crashes + 5,
     };
     assert_eq!(world.stores.ledger.suspects().await.unwrap(), []);
     let first = vec![suspect(1, 7, 0), suspect(1, u64::MAX >> 1, 2), suspect(2, 7, 1)];

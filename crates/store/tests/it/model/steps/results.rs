@@ -43,8 +43,12 @@ impl Side {
             }
             Step::KeepSuspects { count } => {
                 let pairs = self.messages.iter().zip(&self.endpoints).take(count);
-                let suspects =
-                    pairs.map(|(&message, &endpoint)| Suspect { endpoint, message, crashes: 1 });
+                let suspects = pairs.map(|(&message, &endpoint)| Suspect {
+                    endpoint,
+                    message,
+                    crashes: 1,
+                    sends: 2,
+                });
                 let suspects = suspects.collect();
                 format!("{:?}", self.world.stores.ledger.keep_suspects(suspects).await)
             }

@@ -1,0 +1,121 @@
+//! An engine with one endpoint over the reference model, which may die and begin again.
+//!
+//! Never: real time; both clocks move when a test says so.
+
+use std::path::PathBuf;
+
+use domain::endpoint::EndpointSpec;
+use store::queue::Queue as _;
+
+use super::*;
+
+/// What outlives a process.
+pub(super) struct Rig {
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) store: Arc<MemoryStore>,
+    pub(super) transport: Arc<ScriptedTransport>,
+    pub(super) endpoint: EndpointKey,
+    app: PublicId,
+    posted: AtomicU64,
+    scratch: tempfile::TempDir,
+}
+
+/// A process.
+pub(super) struct Life {
+    pub(super) engine: Engine,
+    running: Running,
+}
+
+impl Life {
+    /// An orderly end.
+    pub(super) async fn end(self) {
+        self.running.drain(Duration::from_secs(1)).await;
+    }
+}
+
+impl Rig {
+    pub(super) async fn new(
+        spec: EndpointSpec,
+        script: impl Fn(&crate::transport::Outbound) -> Script + Send + Sync + 'static,
+    ) -> Self {
+        let clock = Arc::new(ManualClock::new(NOW));
+        let store = MemoryStore::new(Arc::clone(&clock) as _);
+        let org = PublicId::parse(Kind::Organisation, ORG).unwrap();
+        let app = store.create_app(org, samples::app(None), [1; 12]).await.unwrap();
+        let new = NewEndpoint { app: app.key, spec, secret: samples::secret(2), random: [2; 12] };
+        let endpoint = store.create_endpoint(new).await.unwrap().key;
+        let transport = Arc::new(ScriptedTransport::new(script));
+        let scratch = tempfile::tempdir().unwrap();
+        Self { clock, store, transport, endpoint, app: app.id, posted: AtomicU64::new(0), scratch }
+    }
+
+    /// Where ids in flight stand.
+    pub(super) fn inflight_file(&self) -> PathBuf {
+        self.scratch.path().join("inflight")
+    }
+
+    pub(super) async fn start(&self) -> Life {
+        let parts = Parts {
+            settings: crate::settings::Settings::default(),
+            stores: Stores::of(&self.store),
+            transport: Arc::clone(&self.transport) as _,
+            clock: Arc::clone(&self.clock) as _,
+            chance: Box::new(Seeded::new(1)),
+            observer: Arc::new(Unobserved),
+            inflight_path: Some(self.inflight_file()),
+        };
+        let attached = Arc::clone(&self.store);
+        let (engine, running) =
+            Engine::start(parts, move |commits| attached.attach(commits)).await.unwrap();
+        Life { engine, running }
+    }
+
+    /// The process is killed: what it had not stored is gone.
+    pub(super) fn kill(&mut self, life: Life) {
+        life.running.dispatcher.abort();
+        life.running.tasks.abort();
+        self.store = self.store.crash_image();
+    }
+
+    /// Lets time pass, on both clocks.
+    pub(super) async fn pass(&self, span: Duration) {
+        let step = Duration::from_millis(100);
+        for _ in 0..span.as_millis() / step.as_millis() {
+            self.clock.advance(step);
+            tokio::time::advance(step).await;
+            tokio::task::yield_now().await;
+        }
+    }
+
+    pub(super) async fn post(&self, life: &Life) -> MessageKey {
+        let number = self.posted.fetch_add(1, Ordering::SeqCst);
+        let payload = Bytes::from(number.to_string());
+        let spec = MessageSpec { payload, ..samples::message() };
+        let mut random = [3; 12];
+        random[..8].copy_from_slice(&number.to_le_bytes());
+        let org = PublicId::parse(Kind::Organisation, ORG).unwrap();
+        let post = Post { org, app: IdOrUid::Id(self.app), spec, only: None, key: None, random };
+        let accepted = life.engine.ingest(post).await.unwrap();
+        let Accepted::New { key, .. } = accepted else { panic!("{accepted:?}") };
+        key
+    }
+
+    pub(super) async fn posts(&self, life: &Life, count: usize) -> Vec<MessageKey> {
+        let mut posted = Vec::new();
+        for _ in 0..count {
+            posted.push(self.post(life).await);
+        }
+        posted
+    }
+
+    /// The numbers of the messages that were sent since this was last asked.
+    pub(super) fn sent(&self) -> Vec<usize> {
+        let number = |body: &[u8]| String::from_utf8_lossy(body).parse().unwrap();
+        self.transport.take().iter().map(|sent| number(&sent.body)).collect()
+    }
+
+    /// Deliveries that wait.
+    pub(super) async fn waiting(&self) -> u64 {
+        self.store.depth().await.unwrap().0
+    }
+}
