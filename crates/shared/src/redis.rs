@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use ::redis::aio::{ConnectionLike, ConnectionManager};
-use ::redis::{Client, FromRedisValue, Script, ScriptInvocation};
+use ::redis::{Client, FromRedisValue, Script, ScriptInvocation, Value, from_redis_value};
 use futures_util::StreamExt as _;
 use resilience::Forced;
 use resilience::shared::{
@@ -152,7 +152,12 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> BreakerStore for RedisBr
     ) -> Result<Admit, StoreError> {
         let mut step = self.on(&self.admit, key);
         step.arg(micros(rules.lease)).arg(me.as_str());
-        let (what, generation, number): (String, u64, u64) = self.run(&step).await?;
+        let told: Value = self.run(&step).await?;
+        if let Value::Int(generation) = told {
+            return admit("closed", generation.try_into().map_err(StoreError::new)?, 0);
+        }
+        let (what, generation, number): (String, u64, u64) =
+            from_redis_value(told).map_err(StoreError::new)?;
         admit(&what, generation, number)
     }
 

@@ -106,7 +106,10 @@ impl Last {
             self.sums.failures -= u64::from(had_failed);
             self.sums.slow -= u64::from(was_slow);
         }
-        self.next = (self.next + 1) % self.count;
+        self.next += 1;
+        if self.next == self.count {
+            self.next = 0;
+        }
     }
 }
 

@@ -299,6 +299,11 @@ impl Rules {
     pub(crate) const fn forgets_successes(&self) -> bool {
         self.trip.rate.is_none()
     }
+
+    /// Whether it matters when an ordinary call succeeded: what is counted is forgotten by time.
+    pub(crate) fn dates_successes(&self) -> bool {
+        self.trip.rate.is_some_and(|rate| matches!(rate.window, Window::Time(_)))
+    }
 }
 
 #[cfg(test)]

@@ -141,7 +141,10 @@ impl Core {
         if unchanged && self.observers.is_empty() {
             return;
         }
-        let now = self.clock.now();
+        // A success that is only counted needs no time, unless somebody asks for it.
+        let ordinary_success = ordinary && vote == Vote::Success;
+        let dated = !ordinary_success || pass.begun.is_some() || self.rules.dates_successes();
+        let now = if dated { self.clock.now() } else { Timestamp::EPOCH };
         let took = pass.begun.map_or(Duration::ZERO, |begun| now.since(begun));
         let late = !unchanged && self.apply(pass, vote, took, now);
         let event = CallEvent {
@@ -291,7 +294,11 @@ impl Core {
 
     /// Opens the gate anew, lets the lock go, and tells what happened.
     fn settle(&self, mut inner: MutexGuard<'_, Inner>) {
-        self.gate.store(gate(&inner.breaker), Ordering::Release);
+        // Written only when it has changed: every call on every core reads it.
+        let now = gate(&inner.breaker);
+        if self.gate.load(Ordering::Relaxed) != now {
+            self.gate.store(now, Ordering::Release);
+        }
         let mut next = inner.outbox.begin();
         drop(inner);
         while let Some(change) = next {
@@ -310,7 +317,7 @@ impl Core {
 fn gate(breaker: &Breaker) -> u64 {
     let quiet = if breaker.is_quiet() { QUIET } else { 0 };
     let free = if breaker.is_free() { FREE } else { 0 };
-    breaker.snapshot().generation << GENERATION | free | quiet
+    breaker.generation() << GENERATION | free | quiet
 }
 
 fn phase(breaker: &Breaker) -> Phase {
@@ -326,7 +333,7 @@ fn phase(breaker: &Breaker) -> Phase {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::breaker::rules::Trip;
+    use crate::breaker::rules::{Trip, Window};
     use crate::seeds::Seeds;
 
     /// A clock that is read only while it may be.
@@ -352,6 +359,23 @@ mod tests {
         let held = core.inner();
         assert_eq!(core.admit().unwrap().permit.generation(), 0);
         drop(held);
+    }
+
+    #[test]
+    fn a_success_in_a_window_of_calls_reads_no_clock() {
+        let trip = Trip::failure_rate(0.5).window(Window::calls(10));
+        let core = Core::new(Parts {
+            name: Arc::from("calls"),
+            rules: Rules { trip, ..Rules::default() },
+            clock: Arc::new(Once(AtomicU64::new(0))),
+            observers: Vec::new(),
+            chance: Seeds::new(Some(1)).unwrap().next(),
+            kept: None,
+        });
+        for _ in 0..3 {
+            core.record(core.admit().unwrap(), Vote::Success, None);
+        }
+        assert_eq!(core.inner().breaker.counts().calls, 3);
     }
 
     #[test]

@@ -1,5 +1,5 @@
--- The common case, with a look and nothing written: it is closed.
-local seen = redis.call('HMGET', KEYS[1], 'forced', 'open_until', 'gen')
-if seen[1] == 'closed' or (seen[1] == '' and seen[2] == '0') then
-  return {'closed', tonumber(seen[3]), 0}
+-- The common case, with one look and nothing written: every call may go. Out: only the generation.
+local free = redis.call('HGET', KEYS[1], 'free')
+if free and free ~= '' then
+  return tonumber(free)
 end

@@ -16,7 +16,12 @@ if b.gen == 0 then
 end
 
 local function save()
-  local pairs_ = {'forced', b.forced}
+  -- The generation while every call may go: what most calls ask for, in one field.
+  local free = ''
+  if b.forced == 'closed' or (b.forced == '' and b.open_until == 0) then
+    free = string.format('%.0f', b.gen)
+  end
+  local pairs_ = {'forced', b.forced, 'free', free}
   for _, name in ipairs(names) do
     pairs_[#pairs_ + 1] = name
     pairs_[#pairs_ + 1] = string.format('%.0f', b[name])
