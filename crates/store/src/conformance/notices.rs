@@ -23,6 +23,7 @@ pub const CASES: &[Case] = cases![
     a_change_that_fails_is_not_noted,
     a_deleted_application_notes_each_of_its_endpoints,
     a_result_is_noted_with_the_last_send,
+    what_dies_with_its_payload_is_noted,
     a_late_or_repeated_result_is_not_noted,
     an_endpoint_is_told_to_be_disabled_once,
     the_tellers_own_endpoints_are_not_noted,
@@ -189,6 +190,23 @@ async fn a_result_is_noted_with_the_last_send(world: World) {
     world.record(record).await;
     let found = taken(&world).await;
     assert_eq!((found.len(), found[0].attempt), (1, None));
+}
+
+async fn what_dies_with_its_payload_is_noted(world: World) {
+    teller(&world).await;
+    let app = world.app(2).await;
+    taken(&world).await;
+    let key = world.post(world.message(&app)).await;
+    let [first, second] = [0, 1].map(|at: usize| app.endpoints[at].key);
+    world.deliver(world.row(key, first).await.unwrap()).await;
+    // An extra send of what was delivered is no delivery of its own.
+    world.stores.history.resend(key, first).await.unwrap();
+    world.stores.history.expunge(key).await.unwrap();
+    assert_eq!(world.rows(first).await.len() + world.rows(second).await.len(), 0);
+    let found = taken(&world).await;
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].news, found[0].attempt), (News::AttemptExhausted, None));
+    assert_eq!(found[0].endpoint.0, app.endpoints[1].id);
 }
 
 async fn a_late_or_repeated_result_is_not_noted(world: World) {

@@ -10,10 +10,12 @@ use domain::delivery::{DeliveryState, Pending};
 use domain::ids::{EndpointKey, MessageKey, key_floor};
 use domain::limits::OPERATION_ROWS_MAX;
 use domain::message::{Message, hours};
+use domain::notice::News;
 use resilience::Timestamp;
 
 use super::MemoryStore;
 use super::ledger::close;
+use super::notices::note;
 use super::state::{Closed, State};
 use super::writer::Tx;
 use crate::Reply;
@@ -120,6 +122,7 @@ pub(super) fn withdraw(tx: &mut Tx<'_>, message: MessageKey) {
         if !row.trigger.is_extra() {
             let state = DeliveryState::Dead(DeadReason::PayloadGone);
             close(tx, row, state, Some(PAYLOAD_GONE.to_owned()));
+            note(tx, News::AttemptExhausted, row.endpoint, Some(message));
         }
         tx.withdrawn.push(row);
     }

@@ -7,6 +7,7 @@
 use domain::dead_letter::DeadReason;
 use domain::delivery::Pending;
 use domain::ids::{EndpointKey, MessageKey};
+use domain::notice::News;
 
 use super::codes::{Code as _, closed};
 use super::deliveries::{Ending, moved};
@@ -42,6 +43,7 @@ impl Tx<'_> {
                 let error = Some(PAYLOAD_GONE.to_owned());
                 let reason = DeadReason::PayloadGone.code();
                 self.close(&row, Ending { state: closed::DEAD, reason, error }, row.sends)?;
+                self.note(News::AttemptExhausted, row.endpoint, Some(message))?;
             }
             self.batch.withdrawn.push(row);
         }
