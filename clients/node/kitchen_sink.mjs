@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import * as deliveries from "./deliveries.mjs";
 import * as directory from "./directory.mjs";
+import * as operational from "./operational.mjs";
 import { Receiver } from "./receiver.mjs";
 import { client, methods, refused, same, watched } from "./sdk.mjs";
 import * as signatures from "./signatures.mjs";
@@ -64,6 +65,7 @@ const CHECKS = [
   ...directory.ALL,
   ...deliveries.ALL,
   ...signatures.ALL,
+  ...operational.ALL,
   tokens,
   everythingElseIsNotThere,
 ];

@@ -9,7 +9,7 @@ import * as standardwebhooks from "standardwebhooks";
 import * as svix from "svix";
 import { same } from "./sdk.mjs";
 
-const FAMILIES = ["webhook", "svix"];
+export const FAMILIES = ["webhook", "svix"];
 const PARTS = ["id", "timestamp", "signature"];
 
 function takes(webhook, body, headers) {
@@ -23,7 +23,7 @@ function takes(webhook, body, headers) {
 }
 
 /** Whether both libraries take a delivery, by the headers of one family. */
-function accepted(hit, secret, family) {
+export function accepted(hit, secret, family) {
   const named = (as) =>
     Object.fromEntries(PARTS.map((part) => [`${as}-${part}`, hit.headers[`${family}-${part}`]]));
   const one = takes(new svix.Webhook(secret), hit.body, named(family));

@@ -20,6 +20,7 @@ from svix.models import (
 
 import deliveries
 import directory
+import operational
 import sdk
 import signatures
 from receiver import Receiver
@@ -103,6 +104,7 @@ CHECKS = (
     *directory.ALL,
     *deliveries.ALL,
     *signatures.ALL,
+    *operational.ALL,
     tokens,
     everything_else_is_not_there,
 )

@@ -33,7 +33,7 @@ async fn tokens(bench: &Bench) -> svix::Result<()> {
     auth.expire_all(text("shop"), all, None).await?;
     assert_eq!(refused(next.application().get(text("shop")).await), 401);
     assert_eq!(refused(auth.logout(None).await), 400);
-    let gone = bench.svix.operational_webhook().endpoint().list(None).await;
+    let gone = bench.svix.integration().list(text("shop"), None).await;
     assert_eq!(refused(gone), 404, "what is not served");
     Ok(())
 }

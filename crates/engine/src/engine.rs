@@ -18,6 +18,7 @@ use store::tasks::{Started, Task, TaskSpec, TaskStatus};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::announce::Announcer;
 use crate::ingest::{self, Post};
 use crate::parts::{BreakerView, NextSend, Parts, Stores};
 use crate::roster::Roster;
@@ -38,6 +39,7 @@ pub struct Engine {
 pub struct Running {
     dispatcher: JoinHandle<()>,
     tasks: JoinHandle<()>,
+    announcing: JoinHandle<()>,
     commands: mpsc::UnboundedSender<Command>,
 }
 
@@ -46,6 +48,7 @@ struct Hub {
     roster: Arc<Roster>,
     commands: mpsc::UnboundedSender<Command>,
     batches: run::BatchMetrics,
+    new_notice: Arc<Notify>,
 }
 
 impl Commits for Hub {
@@ -60,6 +63,10 @@ impl Commits for Hub {
     fn directory_changed(&self, app: AppKey, endpoint: Option<EndpointKey>) {
         self.roster.forget(app);
         let _gone = self.commands.send(Command::Changed(app, endpoint));
+    }
+
+    fn noted(&self) {
+        self.new_notice.notify_one();
     }
 
     fn batch(&self, stats: BatchStats) {
@@ -77,18 +84,22 @@ impl Engine {
         let (commands, inbox) = mpsc::unbounded_channel();
         let stores = parts.stores.clone();
         let roster = Arc::new(Roster::new(Arc::clone(&stores.directory)));
+        let new_notice = Arc::new(Notify::new());
         attach(Arc::new(Hub {
             roster: Arc::clone(&roster),
             commands: commands.clone(),
             batches: run::BatchMetrics::new(),
+            new_notice: Arc::clone(&new_notice),
         }));
         let repairs = Arc::new(AtomicU64::new(0));
+        let announcer = Announcer::new(stores.clone(), Arc::clone(&roster), parts.wording);
         let (clock, rate) = (Arc::clone(&parts.clock), parts.settings.replay_rate_per_s);
         let dispatcher = run::start(parts, commands.clone(), inbox, Arc::clone(&repairs)).await?;
         let worker = Worker::new(stores.clone(), clock, rate, has_room(commands.clone()));
         let new_task = Arc::new(Notify::new());
         let tasks = tokio::spawn(worker.run(Arc::clone(&new_task)));
-        let running = Running { dispatcher, tasks, commands: commands.clone() };
+        let announcing = tokio::spawn(announcer.run(new_notice));
+        let running = Running { dispatcher, tasks, announcing, commands: commands.clone() };
         Ok((Self { stores, roster, commands, repairs, new_task }, running))
     }
 
@@ -199,8 +210,9 @@ impl Running {
     /// Stops starting sends, lets those in flight end within `grace` (longer ones are dropped and
     /// stay pending), commits their results, and ends.
     pub async fn drain(self, grace: Duration) {
-        // What a task has begun is in the store's hands, and done whole or not at all.
+        // What these have begun is in the store's hands, and done whole or not at all.
         self.tasks.abort();
+        self.announcing.abort();
         let _gone = self.commands.send(Command::Drain(grace));
         let _ended = self.dispatcher.await;
     }

@@ -1,4 +1,5 @@
-//! What happened, told to whoever watches: live lines, operational webhooks, alerts.
+//! What happened, told to whoever watches: live lines, alerts. What organisations are told
+//! of is kept by the store: [`announce`](crate::announce).
 //!
 //! Never: wait for a watcher, or be the proof of anything; the store is.
 

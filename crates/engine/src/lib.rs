@@ -5,6 +5,7 @@
 //! Never: name a concrete store, parse HTTP from callers, read the environment.
 
 pub mod admit;
+pub mod announce;
 pub mod deliver;
 pub mod engine;
 pub mod events;

@@ -8,6 +8,7 @@ use resilience::{Chance, Clock, Forced, Timestamp};
 pub use store::Stores;
 
 use crate::admit::Held;
+use crate::announce::Wording;
 use crate::events::Observer;
 use crate::settings::Settings;
 use crate::transport::Transport;
@@ -26,6 +27,8 @@ pub struct Parts {
     pub chance: Box<dyn Chance>,
     /// Who watches.
     pub observer: Arc<dyn Observer>,
+    /// What is said of a notice.
+    pub wording: Wording,
     /// Where ids in flight also stand, so that a delivery that kills the process is found; `None`
     /// for no such file.
     pub inflight_path: Option<std::path::PathBuf>,

@@ -27,6 +27,7 @@ mod methods;
 mod once;
 mod openapi;
 mod openapi_import;
+mod operational;
 mod operations;
 mod own;
 mod precheck;
@@ -37,7 +38,7 @@ mod schemas;
 mod send_example;
 mod tasks;
 mod usage;
-mod views;
+pub(crate) mod views;
 
 use std::sync::Arc;
 
@@ -62,7 +63,8 @@ impl Routes {
     /// All routes.
     pub(crate) fn all() -> Self {
         let none = Self { router: Router::new(), table: Vec::new() };
-        none.outside().directory().deliveries().dead_letters().tasks().access().docs()
+        let all = none.outside().directory().deliveries().dead_letters().tasks();
+        all.access().operational().docs()
     }
 
     /// The templates of all paths, which are the labels of the metrics.
@@ -179,6 +181,24 @@ impl Routes {
             .route("/api/v1/auth/dashboard-access/{app}", post(access::portal))
             .route("/api/v1/auth/app/{app}/expire-all", post(access::expire_all))
             .route("/api/v1/auth/logout", post(access::logout))
+    }
+
+    fn operational(self) -> Self {
+        use operational as told;
+        self.route("/api/v1/operational-webhook/endpoint", get(told::list).post(told::create))
+            .route(
+                "/api/v1/operational-webhook/endpoint/{endpoint}",
+                get(told::read).put(told::put).patch(told::patch).delete(told::delete),
+            )
+            .route(
+                "/api/v1/operational-webhook/endpoint/{endpoint}/headers",
+                get(told::read_headers).put(told::put_headers).patch(told::patch_headers),
+            )
+            .route("/api/v1/operational-webhook/endpoint/{endpoint}/secret", get(told::read_secret))
+            .route(
+                "/api/v1/operational-webhook/endpoint/{endpoint}/secret/rotate",
+                post(told::rotate_secret),
+            )
     }
 
     fn dead_letters(self) -> Self {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use engine::events::{Observer, Unobserved};
 use engine::transport::dns::system::SystemSource;
 use engine::transport::http1::{HttpOptions, HttpTransport};
-use engine::{Engine, Parts, Stores};
+use engine::{Engine, Parts, Stores, announce};
 use resilience::{Clock, FromOs, SystemClock, Timestamp};
 use store::cipher::Cipher;
 use store::sqlite::{SqliteOptions, SqliteStore};
@@ -28,6 +28,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::api::Routes;
+use crate::api::views::notice;
 use crate::config::Settings;
 use crate::http::idempotency::Answers;
 use crate::http::limits::Budget;
@@ -114,6 +115,11 @@ impl Peyk {
         let for_engine = Arc::clone(&store);
         let started = Engine::start(parts, move |commits| for_engine.attach(commits)).await;
         let (engine, running) = started.map_err(|fault| fault.to_string())?;
+        let directory = &*engine.stores().directory;
+        if let Err(fault) = announce::make_event_types(directory, clock.now()).await {
+            // Made at the next start; nothing but a filter of an endpoint needs them.
+            tracing::warn!(%fault, "event types of operational webhooks were not made");
+        }
         let tokens = known_tokens(&secret, &engine, clock.now()).await?;
         let inbox = Arc::clone(&engine.stores().inbox);
         let shared = Arc::new(Shared {
@@ -238,6 +244,7 @@ fn parts(
         clock,
         chance: Box::new(chance),
         observer,
+        wording: notice::payload,
         inflight_path: Some(settings.data_dir.join("inflight")),
     })
 }

@@ -104,6 +104,7 @@ async fn world(script: fn() -> Script) -> World {
         clock,
         chance: Box::new(Seeded::new(1)),
         observer: Arc::new(Unobserved),
+        wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
         inflight_path: None,
     };
     let attached = Arc::clone(&store);

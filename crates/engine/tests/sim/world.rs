@@ -208,6 +208,7 @@ impl World {
             clock: Arc::clone(&self.clock) as _,
             chance: Box::new(Seeded::new(self.chance.next_u64())),
             observer: Arc::clone(&self.watcher) as _,
+            wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
             inflight_path: Some(self.inflight.clone()),
         }
     }

@@ -47,9 +47,14 @@ const LOGOUT: &str = "/api/v1/auth/logout";
 const TASKS: &str = "/api/v1/background-task";
 const TASK: &str = "/api/v1/background-task/{task}";
 const CANCEL: &str = "/api/v1/background-task/{task}/cancel";
+const TOLD: &str = "/api/v1/operational-webhook/endpoint";
+const ONE_TOLD: &str = "/api/v1/operational-webhook/endpoint/{endpoint}";
+const TOLD_HEADERS: &str = "/api/v1/operational-webhook/endpoint/{endpoint}/headers";
+const TOLD_SECRET: &str = "/api/v1/operational-webhook/endpoint/{endpoint}/secret";
+const TOLD_ROTATE: &str = "/api/v1/operational-webhook/endpoint/{endpoint}/secret/rotate";
 
 /// All operations, by resource.
-pub(super) const GROUPS: [(&str, &[Operation]); 10] = [
+pub(super) const GROUPS: [(&str, &[Operation]); 11] = [
     (
         "Applications",
         &[
@@ -139,6 +144,22 @@ pub(super) const GROUPS: [(&str, &[Operation]); 10] = [
             ("GET", TASKS, "Lists the background tasks of the organisation."),
             ("GET", TASK, "Shows a background task and how far it is."),
             ("POST", CANCEL, "Stops a background task at once."),
+        ],
+    ),
+    (
+        "Operational webhooks",
+        &[
+            ("GET", TOLD, "Lists the endpoints that are told what happens in the organisation."),
+            ("POST", TOLD, "Creates one: it is told of its endpoints and failing deliveries."),
+            ("GET", ONE_TOLD, "Shows such an endpoint."),
+            ("PUT", ONE_TOLD, "Replaces it, or creates it."),
+            ("PATCH", ONE_TOLD, "Changes what is named of it."),
+            ("DELETE", ONE_TOLD, "Deletes it; what waits for it is cancelled."),
+            ("GET", TOLD_HEADERS, "Shows the extra headers of its requests, credentials left out."),
+            ("PUT", TOLD_HEADERS, "Replaces the extra headers."),
+            ("PATCH", TOLD_HEADERS, "Adds, changes or removes extra headers."),
+            ("GET", TOLD_SECRET, "Shows the secret that its requests are signed with."),
+            ("POST", TOLD_ROTATE, "Puts a new secret in place; the old one signs on for a while."),
         ],
     ),
     (

@@ -8,6 +8,7 @@ pub(crate) mod dead_letter;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;
 pub(crate) mod message;
+pub(crate) mod notice;
 pub(crate) mod sent;
 pub(crate) mod task;
 

@@ -57,6 +57,11 @@ impl Caller {
         if self.app.is_some() { Err(Problem::forbidden()) } else { Ok(()) }
     }
 
+    /// The same caller, standing in for another organisation.
+    pub(crate) fn within(&self, org: PublicId) -> Self {
+        Self { org, ..self.clone() }
+    }
+
     /// Refuses a token that may only look.
     pub(crate) fn full_access(&self) -> Result<(), Problem> {
         if self.read_only { Err(Problem::read_only()) } else { Ok(()) }

@@ -35,7 +35,7 @@ const WRONG: &[(&str, &str, &str, u16)] = &[
     ("POST", "/api/v1/app/a/endpoint/e/recover", "{}", 422),
     ("POST", "/api/v1/stats/usage/app", "{}", 404),
     ("POST", "/api/v1/auth/app-portal-access/none", "{}", 404),
-    ("GET", "/api/v1/operational-webhook/endpoint", "", 404),
+    ("GET", "/api/v1/operational-webhook/endpoint/none", "", 404),
     ("GET", "/api/v1/app/%ff", "", 404),
     ("GET", "/api/v1/app/%00", "", 404),
     ("GET", "/api/v1/app/app_zzzzzzzzzzzzzzzzzzzzzzzzzzz", "", 404),

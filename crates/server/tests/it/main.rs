@@ -35,6 +35,7 @@ mod metrics;
 mod neighbours;
 mod one_serve_per_directory;
 mod openapi_import;
+mod operational_webhooks;
 mod pages;
 mod payloads;
 mod refuses_private_address;

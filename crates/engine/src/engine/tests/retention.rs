@@ -55,6 +55,7 @@ async fn open(ordering: Order) -> Desk {
         clock: Arc::clone(&clock) as _,
         chance: Box::new(Seeded::new(1)),
         observer: Arc::new(Unobserved),
+        wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
         inflight_path: None,
     };
     let attached = Arc::clone(&store);

@@ -1,0 +1,183 @@
+//! Endpoints that are told what happens in an organisation, managed by that organisation.
+//!
+//! They are ordinary endpoints of an application of the management organisation, which is made with
+//! the first of them. Here the caller stands in for that organisation, within that application.
+//! Never: lead to anything else of the management organisation, or serve an application's token.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use domain::application::ApplicationSpec;
+use domain::notice::{MANAGEMENT, teller_of};
+use http::StatusCode;
+use store::StoreError;
+use store::directory::IdOrUid;
+use store::page::Direction;
+
+use super::views::endpoint::EndpointOut;
+use super::{endpoint_headers as headers, endpoint_secrets as secrets, endpoints};
+use crate::http::auth::Auth;
+use crate::http::extract::{Place, Received};
+use crate::http::idempotency::Answer;
+use crate::http::paging::Paging;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::tokens::Caller;
+use crate::state::{Shared, random};
+
+type Answered = Result<Response, Problem>;
+
+/// The caller within the application that tells its organisation, and that application's uid.
+fn within(caller: &Caller) -> Result<(Auth, String), Problem> {
+    caller.org_only()?;
+    let uid = teller_of(caller.org)
+        .ok_or_else(|| Problem::not_found("The management organisation is told nothing"))?;
+    Ok((Auth(Arc::new(caller.within(MANAGEMENT))), uid))
+}
+
+/// The same with an endpoint of it.
+fn within_to(
+    caller: &Caller,
+    endpoint: String,
+) -> Result<(Auth, Place<(String, String)>), Problem> {
+    let (caller, uid) = within(caller)?;
+    Ok((caller, Place((uid, endpoint))))
+}
+
+/// `GET /operational-webhook/endpoint`
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    query: Query,
+) -> Answered {
+    let (caller, uid) = within(&caller)?;
+    let which = IdOrUid::Uid(uid.clone());
+    if shared.engine.stores().directory.app(MANAGEMENT, which).await?.is_none() {
+        // Nobody is told yet.
+        let paging = Paging::ordered(&query, Direction::Descending)?;
+        let none = paging.frame(Vec::<EndpointOut>::new(), |_| String::new());
+        return Ok(Answer::json(StatusCode::OK, &none).into_response());
+    }
+    endpoints::list(State(shared), caller, Place(uid), query).await
+}
+
+/// `POST /operational-webhook/endpoint`
+pub(super) async fn create(
+    State(shared): State<Arc<Shared>>,
+    Auth(caller): Auth,
+    received: Received,
+) -> Answered {
+    let (caller, uid) = within(&caller)?;
+    let spec = ApplicationSpec {
+        name: format!("Operational webhooks of {uid}"),
+        uid: Some(uid.clone()),
+        throttle_rate: None,
+        metadata: "{}".to_owned(),
+    };
+    let directory = &shared.engine.stores().directory;
+    let which = IdOrUid::Uid(uid.clone());
+    if directory.app(MANAGEMENT, which).await?.is_none() {
+        match directory.create_app(MANAGEMENT, spec, random()?).await {
+            // Somebody else was first.
+            Ok(_) | Err(StoreError::Conflict(_)) => {}
+            Err(fault) => return Err(fault.into()),
+        }
+    }
+    endpoints::create(State(shared), caller, Place(uid), received).await
+}
+
+/// `GET /operational-webhook/endpoint/{endpoint}`
+pub(super) async fn read(
+    shared: State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(endpoint): Place<String>,
+) -> Answered {
+    let (caller, place) = within_to(&caller, endpoint)?;
+    endpoints::read(shared, caller, place).await
+}
+
+/// `PUT /operational-webhook/endpoint/{endpoint}`
+pub(super) async fn put(
+    shared: State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(endpoint): Place<String>,
+    received: Received,
+) -> Answered {
+    let (caller, place) = within_to(&caller, endpoint)?;
+    endpoints::put(shared, caller, place, received).await
+}
+
+/// `PATCH /operational-webhook/endpoint/{endpoint}`
+pub(super) async fn patch(
+    shared: State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(endpoint): Place<String>,
+    received: Received,
+) -> Answered {
+    let (caller, place) = within_to(&caller, endpoint)?;
+    endpoints::patch(shared, caller, place, received).await
+}
+
+/// `DELETE /operational-webhook/endpoint/{endpoint}`
+pub(super) async fn delete(
+    shared: State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(endpoint): Place<String>,
+) -> Answered {
+    let (caller, place) = within_to(&caller, endpoint)?;
+    endpoints::delete(shared, caller, place).await
+}
+
+/// `GET …/headers`
+pub(super) async fn read_headers(
+    shared: State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(endpoint): Place<String>,
+) -> Answered {
+    let (caller, place) = within_to(&caller, endpoint)?;
+    headers::read(shared, caller, place).await
+}
+
+/// `PUT …/headers`
+pub(super) async fn put_headers(
+    shared: State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(endpoint): Place<String>,
+    received: Received,
+) -> Answered {
+    let (caller, place) = within_to(&caller, endpoint)?;
+    headers::put(shared, caller, place, received).await
+}
+
+/// `PATCH …/headers`
+pub(super) async fn patch_headers(
+    shared: State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(endpoint): Place<String>,
+    received: Received,
+) -> Answered {
+    let (caller, place) = within_to(&caller, endpoint)?;
+    headers::patch(shared, caller, place, received).await
+}
+
+/// `GET …/secret`
+pub(super) async fn read_secret(
+    shared: State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(endpoint): Place<String>,
+) -> Answered {
+    let (caller, place) = within_to(&caller, endpoint)?;
+    secrets::read(shared, caller, place).await
+}
+
+/// `POST …/secret/rotate`
+pub(super) async fn rotate_secret(
+    shared: State<Arc<Shared>>,
+    Auth(caller): Auth,
+    Place(endpoint): Place<String>,
+    received: Received,
+) -> Answered {
+    let (caller, place) = within_to(&caller, endpoint)?;
+    secrets::rotate(shared, caller, place, received).await
+}

@@ -1,0 +1,162 @@
+//! A notice as its receivers get it: `{"type": …, "data": …}`, the payload of an ordinary message.
+//!
+//! Never: a field that a receiver would have to ask somebody else about; all of it is as it was
+//! when it happened.
+
+use bytes::Bytes;
+use domain::ids::Kind;
+use domain::notice::{LastAttempt, Named, News, Notice};
+use serde::Serialize;
+
+use super::time;
+
+/// A notice.
+#[derive(Debug, Serialize)]
+struct NoticeOut<'a> {
+    #[serde(rename = "type")]
+    name: &'static str,
+    data: Data<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    app_id: String,
+    app_uid: Option<&'a str>,
+    endpoint_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    endpoint_uid: Option<Option<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    msg_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    msg_event_id: Option<Option<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_attempt: Option<Option<AttemptOut>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fail_since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trigger: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open_until: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AttemptOut {
+    id: String,
+    response_status_code: u16,
+    timestamp: String,
+}
+
+impl AttemptOut {
+    fn of(last: &LastAttempt) -> Self {
+        Self {
+            id: last.id.text(Kind::Attempt),
+            response_status_code: last.status,
+            timestamp: time(last.at),
+        }
+    }
+}
+
+/// The payload of a notice.
+pub(crate) fn payload(notice: &Notice) -> Bytes {
+    let news = notice.news;
+    let (is_attempt, is_disabled) = match news {
+        News::AttemptFailing | News::AttemptExhausted | News::AttemptRecovered => (true, false),
+        News::EndpointDisabled { .. } => (false, true),
+        _ => (false, false),
+    };
+    let id = |named: &Named, kind: Kind| named.0.text(kind);
+    let message = notice.message.as_ref().filter(|_| is_attempt);
+    let data = Data {
+        app_id: id(&notice.app, Kind::Application),
+        app_uid: notice.app.1.as_deref(),
+        endpoint_id: id(&notice.endpoint, Kind::Endpoint),
+        // As those who know these events have it: an attempt's do not name it.
+        endpoint_uid: (!is_attempt).then_some(notice.endpoint.1.as_deref()),
+        msg_id: message.map(|message| id(message, Kind::Message)),
+        msg_event_id: message.map(|message| message.1.as_deref()),
+        last_attempt: (is_attempt || is_disabled)
+            .then(|| notice.attempt.as_ref().map(AttemptOut::of)),
+        fail_since: match news {
+            News::EndpointDisabled { failing_since } => Some(time(failing_since)),
+            _ => None,
+        },
+        trigger: is_disabled.then_some("automatic"),
+        open_until: match news {
+            News::BreakerOpened { until } => Some(time(until)),
+            _ => None,
+        },
+    };
+    // Texts and numbers alone, so this cannot fail.
+    serde_json::to_vec(&NoticeOut { name: news.name(), data }).unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::ids::PublicId;
+    use resilience::Timestamp;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn shown(news: News, uid: Option<&str>, attempt: Option<LastAttempt>) -> Value {
+        let named = |fill: u8| (PublicId::new(1, [fill; 12]), uid.map(str::to_owned));
+        let notice = Notice {
+            org: PublicId::new(1, [1; 12]),
+            news,
+            app: named(2),
+            endpoint: named(3),
+            message: Some(named(4)),
+            attempt,
+        };
+        serde_json::from_slice(&payload(&notice)).unwrap()
+    }
+
+    fn id(fill: u8, kind: Kind) -> String {
+        PublicId::new(1, [fill; 12]).text(kind)
+    }
+
+    #[test]
+    fn each_kind_has_its_shape() {
+        let at = Timestamp::from_secs(1_800_000_000);
+        let last = LastAttempt { id: PublicId::new(1, [5; 12]), status: 503, at };
+        let (app, endpoint) = (id(2, Kind::Application), id(3, Kind::Endpoint));
+        let text = "2027-01-15T08:00:00Z";
+        assert_eq!(
+            shown(News::EndpointCreated, Some("u"), None),
+            json!({"type": "endpoint.created", "data": {
+                "appId": app, "appUid": "u", "endpointId": endpoint, "endpointUid": "u",
+            }})
+        );
+        assert_eq!(
+            shown(News::BreakerOpened { until: at }, None, None),
+            json!({"type": "endpoint.breaker.opened", "data": {
+                "appId": app, "appUid": null, "endpointId": endpoint, "endpointUid": null,
+                "openUntil": text,
+            }})
+        );
+        let attempt = json!({
+            "id": id(5, Kind::Attempt), "responseStatusCode": 503, "timestamp": text,
+        });
+        assert_eq!(
+            shown(News::EndpointDisabled { failing_since: at }, None, Some(last)),
+            json!({"type": "endpoint.disabled", "data": {
+                "appId": app, "appUid": null, "endpointId": endpoint, "endpointUid": null,
+                "failSince": text, "trigger": "automatic", "lastAttempt": attempt,
+            }})
+        );
+        assert_eq!(
+            shown(News::AttemptExhausted, Some("u"), Some(last)),
+            json!({"type": "message.attempt.exhausted", "data": {
+                "appId": app, "appUid": "u", "endpointId": endpoint,
+                "msgId": id(4, Kind::Message), "msgEventId": "u", "lastAttempt": attempt,
+            }})
+        );
+        let unsent = shown(News::AttemptExhausted, None, None);
+        assert_eq!(
+            (&unsent["data"]["lastAttempt"], &unsent["data"]["msgEventId"]),
+            (&Value::Null, &Value::Null)
+        );
+    }
+}
