@@ -16,7 +16,7 @@ pub struct ApplicationSpec {
     pub name: String,
     /// The caller's own name for it, unique in the organisation.
     pub uid: Option<String>,
-    /// Messages per second over all its endpoints; kept and shown.
+    /// Messages that may be posted to it per second; `None` for no bound.
     pub throttle_rate: Option<u16>,
     /// A JSON object of texts, as text.
     pub metadata: String,

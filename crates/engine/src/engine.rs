@@ -19,17 +19,19 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::announce::Announcer;
-use crate::ingest::{self, Post};
+use crate::ingest::{self, IngestError, Post};
 use crate::parts::{BreakerView, NextSend, Parts, Stores};
 use crate::roster::Roster;
 use crate::run::{self, Command};
 use crate::tasks::{HasRoom, Worker};
+use crate::throttle::AppRates;
 
 /// A handle on the running engine.
 #[derive(Clone)]
 pub struct Engine {
     stores: Stores,
     roster: Arc<Roster>,
+    rates: Arc<AppRates>,
     commands: mpsc::UnboundedSender<Command>,
     repairs: Arc<AtomicU64>,
     new_task: Arc<Notify>,
@@ -93,6 +95,7 @@ impl Engine {
         }));
         let repairs = Arc::new(AtomicU64::new(0));
         let announcer = Announcer::new(stores.clone(), Arc::clone(&roster), parts.wording);
+        let rates = Arc::new(AppRates::new(Arc::clone(&parts.clock)));
         let (clock, rate) = (Arc::clone(&parts.clock), parts.settings.replay_rate_per_s);
         let dispatcher = run::start(parts, commands.clone(), inbox, Arc::clone(&repairs)).await?;
         let worker = Worker::new(stores.clone(), clock, rate, has_room(commands.clone()));
@@ -100,7 +103,7 @@ impl Engine {
         let tasks = tokio::spawn(worker.run(Arc::clone(&new_task)));
         let announcing = tokio::spawn(announcer.run(new_notice));
         let running = Running { dispatcher, tasks, announcing, commands: commands.clone() };
-        Ok((Self { stores, roster, commands, repairs, new_task }, running))
+        Ok((Self { stores, roster, rates, commands, repairs, new_task }, running))
     }
 
     /// The store, for reads and for the directory.
@@ -109,8 +112,8 @@ impl Engine {
     }
 
     /// Accepts a message; `Ok` once it is durable.
-    pub async fn ingest(&self, post: Post) -> Result<Accepted, StoreError> {
-        ingest::ingest(&self.roster, &*self.stores.inbox, post).await
+    pub async fn ingest(&self, post: Post) -> Result<Accepted, IngestError> {
+        ingest::ingest(&self.roster, &self.rates, &*self.stores.inbox, post).await
     }
 
     /// An application with its endpoints, from the cache.

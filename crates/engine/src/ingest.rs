@@ -15,9 +15,21 @@ use store::directory::IdOrUid;
 use store::inbox::{Accepted, Inbox, NewMessage};
 
 use crate::roster::Roster;
+use crate::throttle::{AppRates, Throttled};
 
 /// How often a stale copy is matched again before giving up; each round reads fresh rows.
 const ROUNDS_MAX: usize = 16;
+
+/// Why a message was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IngestError {
+    /// The store failed, or has too much to do.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The application has posted what it may in this second; nothing was looked at.
+    #[error("accept more than {} messages a second of the application", .0.per_s)]
+    Throttled(Throttled),
+}
 
 /// A message as posted.
 #[derive(Clone, Debug)]
@@ -36,16 +48,20 @@ pub struct Post {
     pub random: [u8; 12],
 }
 
-/// Accepts one message.
+/// Accepts one message. Those for one endpoint are not counted against the application's rate.
 pub async fn ingest(
     roster: &Roster,
+    rates: &AppRates,
     inbox: &dyn Inbox,
     post: Post,
-) -> Result<Accepted, StoreError> {
-    for _ in 0..ROUNDS_MAX {
+) -> Result<Accepted, IngestError> {
+    for round in 0..ROUNDS_MAX {
         let Some(snapshot) = roster.app(post.org, &post.app).await? else {
             return Ok(Accepted::NoApplication);
         };
+        if round == 0 && post.only.is_none() {
+            rates.take(&snapshot.app).map_err(IngestError::Throttled)?;
+        }
         let targets: Vec<_> = match post.only {
             None => fanout::matching(&snapshot.endpoints, &post.spec).map(Arc::clone).collect(),
             Some(only) => {
@@ -69,5 +85,5 @@ pub async fn ingest(
             accepted => return Ok(accepted),
         }
     }
-    Err(StoreError::Overloaded)
+    Err(StoreError::Overloaded.into())
 }

@@ -17,6 +17,7 @@ pub mod roster;
 pub mod run;
 pub mod settings;
 pub mod tasks;
+pub mod throttle;
 pub mod transport;
 
 pub use admit::{Held, HeldBy};

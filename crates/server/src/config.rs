@@ -4,6 +4,7 @@
 //! and the rule.
 //! Never: act on a setting; nothing is opened or created here.
 
+pub(crate) mod bounds;
 mod error;
 pub(crate) mod raw;
 pub(crate) mod settings;

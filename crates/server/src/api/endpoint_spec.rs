@@ -16,6 +16,7 @@ use resilience::BreakerConfig;
 use serde_json::Value;
 
 use crate::config::Settings;
+use crate::config::bounds::Bounds;
 use crate::config::settings::policy_field;
 use crate::http::fields::{Fields, checked, each, flag, metadata, text as read_text, texts, whole};
 use crate::http::problem::Problem;
@@ -44,7 +45,8 @@ pub(super) fn spec_of(
         old.and_then(|old| old.throttle_rate),
         whole(1..=u64::from(u16::MAX)),
     );
-    let (event_types, channels) = (event_types(&mut fields, old), channels(&mut fields, old));
+    let event_types = event_types(&mut fields, old, &settings.bounds);
+    let channels = channels(&mut fields, old, &settings.bounds);
     let disabled = disabled(&mut fields, old);
     let metadata = fields.nullable(&["metadata"], old_metadata, metadata);
     let headers = fields.nullable(&["headers"], old.map(|old| old.headers.clone()), header_list);
@@ -90,14 +92,18 @@ fn disabled(fields: &mut Fields<'_>, old: Option<&EndpointSpec>) -> Option<Disab
     }
 }
 
-fn event_types(fields: &mut Fields<'_>, old: Option<&EndpointSpec>) -> Option<Vec<String>> {
+fn event_types(
+    fields: &mut Fields<'_>,
+    old: Option<&EndpointSpec>,
+    bounds: &Bounds,
+) -> Option<Vec<String>> {
     let old = old.and_then(|old| old.event_types.clone());
     fields.nullable(&["eventTypes", "filterTypes"], old, |name, value| {
         let mut names = texts(name, value)?;
         each(name, &names, text::event_type_name)?;
         names.sort_unstable();
         names.dedup();
-        let most = limits::EVENT_TYPES_PER_ENDPOINT_MAX;
+        let most = bounds.event_types_per_endpoint;
         if names.is_empty() || names.len() > most {
             return Err(Invalid::new(
                 name,
@@ -108,11 +114,15 @@ fn event_types(fields: &mut Fields<'_>, old: Option<&EndpointSpec>) -> Option<Ve
     })
 }
 
-fn channels(fields: &mut Fields<'_>, old: Option<&EndpointSpec>) -> Option<Vec<String>> {
+fn channels(
+    fields: &mut Fields<'_>,
+    old: Option<&EndpointSpec>,
+    bounds: &Bounds,
+) -> Option<Vec<String>> {
     let old = old.and_then(|old| old.channels.clone());
     fields.nullable(&["channels"], old, |name, value| {
         let channels = texts(name, value)?;
-        text::channels(name, &channels, limits::CHANNELS_PER_ENDPOINT_MAX)?;
+        text::channels(name, &channels, bounds.channels_per_endpoint)?;
         Ok(channels)
     })
 }

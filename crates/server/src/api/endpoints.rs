@@ -12,7 +12,6 @@ use domain::application::AppSnapshot;
 use domain::endpoint::{Endpoint, EndpointSpec};
 use domain::error::Invalid;
 use domain::ids::{Kind, PublicId};
-use domain::limits;
 use http::StatusCode;
 use store::directory::{EndpointChange, NewEndpoint};
 use store::page::Direction;
@@ -21,6 +20,7 @@ use webhook::Secret;
 use super::endpoint_change::change;
 use super::endpoint_secrets as secrets;
 use super::endpoint_spec::spec_of;
+use super::event_types::may_see;
 use super::once::once;
 use super::own::{self, Names};
 use super::views::endpoint::EndpointOut;
@@ -153,8 +153,8 @@ async fn made(
     spec: EndpointSpec,
     secret: Option<Secret>,
 ) -> Result<Arc<Endpoint>, Problem> {
-    if app.endpoints.len() >= limits::ENDPOINTS_PER_APP_MAX {
-        let most = limits::ENDPOINTS_PER_APP_MAX;
+    let most = shared.settings.bounds.endpoints_per_app;
+    if app.endpoints.len() >= most {
         let detail = format!("An application has at most {most} endpoints");
         return Err(Problem::bad_request("limit_reached", detail));
     }
@@ -177,7 +177,8 @@ async fn changed(
     change(shared, old, EndpointChange { spec: Some(spec), ..EndpointChange::default() }).await
 }
 
-/// An endpoint may newly filter only on event types that exist and are not archived.
+/// An endpoint may newly filter only on event types that exist, are not archived, and are the
+/// caller's to see.
 async fn types_exist(
     shared: &Shared,
     caller: &Caller,
@@ -189,7 +190,7 @@ async fn types_exist(
     for name in spec.event_types.iter().flatten().filter(|name| !known.contains(name)) {
         let directory = &shared.engine.stores().directory;
         let found = directory.event_type(caller.org, name.clone()).await?;
-        if found.is_none_or(|found| found.archived) {
+        if found.is_none_or(|found| found.archived || !may_see(caller, &found)) {
             missing.push(name.as_str());
         }
     }

@@ -179,7 +179,8 @@ async fn find(
     Ok(found.filter(|found| may_see(caller, found)))
 }
 
-fn may_see(caller: &Caller, event_type: &EventType) -> bool {
+/// Whether an event type is the caller's to see: it has no flag, or one that the token carries.
+pub(super) fn may_see(caller: &Caller, event_type: &EventType) -> bool {
     caller.app.is_none()
         || event_type.feature_flag.as_ref().is_none_or(|flag| caller.feature_flags.contains(flag))
 }

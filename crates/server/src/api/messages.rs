@@ -52,6 +52,10 @@ pub(super) async fn create(
     let key = ingest_key(&shared, &caller, &which, &received).await?;
     let MessageIn { spec, payload, application } =
         message_in::read(&received.body, shared.settings.payload_bytes_max)?;
+    let most = shared.settings.bounds.channels_per_message;
+    if spec.channels.len() > most {
+        return Err(Invalid::new("channels", format!("must hold 1 to {most} channels")).into());
+    }
     // What is sent in place of the payload is no JSON.
     if payload.is_some() {
         let directory = &*shared.engine.stores().directory;

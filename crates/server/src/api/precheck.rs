@@ -7,7 +7,6 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use domain::fanout;
-use domain::limits::CHANNELS_PER_MESSAGE_MAX;
 use domain::text;
 use http::StatusCode;
 use serde::Serialize;
@@ -38,7 +37,7 @@ pub(super) async fn active(
         let list = texts(name, value)?;
         // A message without channels may say so in both ways.
         if !list.is_empty() {
-            text::channels(name, &list, CHANNELS_PER_MESSAGE_MAX)?;
+            text::channels(name, &list, shared.settings.bounds.channels_per_message)?;
         }
         Ok(list)
     });

@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 }
 
 /// Every key.
-pub(crate) const KEYS: [(&str, Kind); 40] = [
+pub(crate) const KEYS: [(&str, Kind); 44] = [
     ("listen_address", Kind::Text),
     ("data_dir", Kind::Text),
     ("database_url", Kind::Text),
@@ -45,6 +45,10 @@ pub(crate) const KEYS: [(&str, Kind); 40] = [
     ("log.level", Kind::Text),
     ("limits.payload_bytes_max", Kind::Whole),
     ("limits.requests_per_s_per_token", Kind::Whole),
+    ("limits.endpoints_per_app_max", Kind::Whole),
+    ("limits.event_types_per_endpoint_max", Kind::Whole),
+    ("limits.channels_per_endpoint_max", Kind::Whole),
+    ("limits.channels_per_message_max", Kind::Whole),
     ("retry.strategy", Kind::Text),
     ("retry.base", Kind::Text),
     ("retry.cap", Kind::Text),

@@ -15,6 +15,7 @@ use resilience::{BreakerConfig, PolicyError};
 use store::prune::Retention;
 use tracing_subscriber::EnvFilter;
 
+use super::bounds::Bounds;
 use super::error::ConfigError;
 use super::raw::{Raw, Value, Written};
 use crate::schema_check::Validation;
@@ -98,6 +99,7 @@ pub(crate) struct Settings {
     pub(crate) retention: Retention,
     pub(crate) replay_rate_per_s: u32,
     pub(crate) schema_validation: Validation,
+    pub(crate) bounds: Bounds,
     /// Requests a second that one token may make; 0 for no bound.
     pub(crate) token_requests_per_s: u32,
 }
@@ -147,6 +149,7 @@ impl Settings {
                 &[("hmac256", SigningKind::Hmac), ("ed25519", SigningKind::Ed25519)],
             )?,
             https_only: read.flag("endpoint.https_only")?,
+            bounds: Bounds::read(|key, most| read.count(key, most))?,
             schema_validation: read.choice("schema.validation", &VALIDATIONS)?,
             retention: read.retention()?,
             token_requests_per_s: to_u32(
@@ -208,6 +211,12 @@ impl Reader<'_> {
                 Err(self.fault(key, &rule))
             }
         }
+    }
+
+    /// A number of things, 1 or more.
+    fn count(&self, key: &str, most: usize) -> Result<usize, ConfigError> {
+        let number = self.in_range(key, &(1..=most as u64))?;
+        Ok(usize::try_from(number).unwrap_or(most))
     }
 
     fn span(&self, key: &str) -> Result<Duration, ConfigError> {

@@ -5,6 +5,8 @@
 
 use axum::response::{IntoResponse, Response};
 use domain::error::Invalid;
+use engine::ingest::IngestError;
+use engine::throttle::Throttled;
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use store::StoreError;
@@ -108,6 +110,15 @@ impl Problem {
         problem
     }
 
+    /// 429: the application has posted a second's worth of messages.
+    fn throttled(Throttled { per_s, wait }: Throttled) -> Self {
+        let detail =
+            format!("This application may post {per_s} messages a second: try again shortly");
+        let mut problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", detail);
+        problem.0.retry_after_secs = Some(wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
+        problem
+    }
+
     /// 422 for one field.
     pub(crate) fn field(loc: &[&str], msg: impl Into<String>, kind: &'static str) -> Self {
         let loc = loc.iter().map(|part| (*part).to_owned()).collect();
@@ -169,6 +180,15 @@ impl From<StoreError> for Problem {
                 let detail = "The storage is unusable; the server's log says why";
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
             }
+        }
+    }
+}
+
+impl From<IngestError> for Problem {
+    fn from(fault: IngestError) -> Self {
+        match fault {
+            IngestError::Store(fault) => fault.into(),
+            IngestError::Throttled(fault) => Self::throttled(fault),
         }
     }
 }

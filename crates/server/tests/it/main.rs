@@ -47,6 +47,7 @@ mod schemas;
 mod send_example;
 mod storage_trouble;
 mod survives_restart;
+mod tenancy;
 mod times;
 mod tokens;
 mod unread_bodies;
