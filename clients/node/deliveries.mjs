@@ -235,6 +235,14 @@ async function statistics({ svix, receiver }) {
   await svix.endpoint.create("made", { url: receiver.url("/"), eventTypes: ["invoice.paid"] });
   const found = await svix.statistics.aggregateEventTypes();
   same([found.status, found.task], ["finished", "event-type.aggregate"]);
+  same((await svix.backgroundTask.get(found.id)).task, found.task);
+  const until = new Date();
+  const since = new Date(until.getTime() - 86_400_000);
+  const begun = await svix.statistics.aggregateAppStats({ since, until, appIds: ["made", "none"] });
+  same([begun.task, begun.unresolvedAppIds], ["application.stats", ["none"]]);
+  let counted = begun;
+  while (counted.status === "running") counted = await svix.backgroundTask.get(begun.id);
+  same([counted.status, counted.data.app_stats.length], ["finished", 1]);
 }
 
 export const ALL = [

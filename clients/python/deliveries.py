@@ -292,6 +292,7 @@ def statistics(bench):
     bench.svix.endpoint.create("made", body)
     found = bench.svix.statistics.aggregate_event_types()
     same((str(found.status), str(found.task)), ("finished", "event-type.aggregate"))
+    same(bench.svix.background_task.get(found.id).id, found.id)
 
 
 ALL = (

@@ -132,6 +132,7 @@ impl Routes {
             )
             .route("/api/v1/app/{app}/endpoint/{endpoint}/stats", get(endpoint_stats::read))
             .route("/api/v1/stats/usage/event-types", put(usage::event_types))
+            .route("/api/v1/stats/usage/app", post(usage::applications))
             .route("/api/v1/event-type/import/openapi", post(openapi_import::import))
             .route("/api/v1/event-type", get(types::list).post(types::create))
             .route(

@@ -35,6 +35,7 @@ use crate::http::limits::Budget;
 use crate::http::serve::{self, Serving};
 use crate::http::token_rate::TokenRates;
 use crate::http::tokens::Tokens;
+use crate::reports::Reports;
 use crate::schema_check::SchemaCheck;
 use crate::state::Shared;
 use crate::storage_check::StorageCheck;
@@ -132,6 +133,7 @@ impl Peyk {
             storage: StorageCheck::new(inbox, Arc::clone(&clock)),
             edits: tokio::sync::Mutex::default(),
             answers: Answers::new(),
+            reports: Reports::default(),
             metrics,
             settings,
         });

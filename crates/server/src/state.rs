@@ -15,6 +15,7 @@ use crate::http::idempotency::Answers;
 use crate::http::limits::Budget;
 use crate::http::token_rate::TokenRates;
 use crate::http::tokens::Tokens;
+use crate::reports::Reports;
 use crate::schema_check::SchemaCheck;
 use crate::storage_check::StorageCheck;
 use crate::telemetry::metrics::Metrics;
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) edits: tokio::sync::Mutex<()>,
     /// Answers that were given under an idempotency key.
     pub(crate) answers: Answers,
+    /// Background tasks that only count.
+    pub(crate) reports: Reports,
     /// Whether the storage commits.
     pub(crate) storage: StorageCheck,
     /// Counts requests.

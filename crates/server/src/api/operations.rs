@@ -18,6 +18,7 @@ const EXAMPLE: &str = "/api/v1/app/{app}/endpoint/{endpoint}/send-example";
 const MESSAGES_TO: &str = "/api/v1/app/{app}/endpoint/{endpoint}/msg";
 const IMPORT: &str = "/api/v1/event-type/import/openapi";
 const USAGE: &str = "/api/v1/stats/usage/event-types";
+const APPS_USAGE: &str = "/api/v1/stats/usage/app";
 const PRECHECK: &str = "/api/v1/app/{app}/msg/precheck/active";
 const DESTINATIONS: &str = "/api/v1/app/{app}/msg/{message}/endpoint";
 const TYPES: &str = "/api/v1/event-type";
@@ -96,6 +97,7 @@ pub(super) const GROUPS: [(&str, &[Operation]); 11] = [
             ("PATCH", TYPE, "Changes what is named of an event type."),
             ("POST", IMPORT, "Makes event types from the webhooks of an OpenAPI document."),
             ("PUT", USAGE, "Lists what event types each application subscribes to."),
+            ("POST", APPS_USAGE, "Counts the messages to endpoints of each application."),
             ("DELETE", TYPE, "Archives an event type, or removes it with expunge=true."),
         ],
     ),

@@ -1,6 +1,7 @@
 //! Background tasks: list, read, cancel; and how every one of them begins.
 //!
-//! An application's token sees the tasks of its application.
+//! An application's token sees the tasks of its application; those that only count are the
+//! organisation's.
 //! Never: 202 before the task is durable.
 
 use std::sync::Arc;
@@ -9,12 +10,14 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::ids::{AppKey, Kind, PublicId};
 use http::StatusCode;
+use serde::Serialize;
 use store::directory::IdOrUid;
 use store::page::Direction;
 use store::tasks::{Started, Task, TaskFilter, TaskKind, TaskSpec, TaskStatus};
 
 use super::once::once;
 use super::own;
+use super::views::report::{self, ReportOut};
 use super::views::task::{NAMES, STATUSES, TaskOut, name_of, status_of};
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
@@ -23,10 +26,28 @@ use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::{Query, refuse};
 use crate::http::tokens::Caller;
+use crate::reports::Report;
 use crate::spelling::one_of;
 use crate::state::{Shared, random};
 
 type Answered = Result<Response, Problem>;
+
+/// A task of either sort.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Shown {
+    Task(TaskOut),
+    Report(ReportOut),
+}
+
+impl Shown {
+    fn iterator(&self) -> String {
+        match self {
+            Self::Task(task) => task.iterator(),
+            Self::Report(report) => report.iterator(),
+        }
+    }
+}
 
 /// `GET /background-task`
 pub(super) async fn list(
@@ -37,9 +58,36 @@ pub(super) async fn list(
     let filter = TaskFilter { app: own_app(&shared, &caller).await?, ..filter_of(&query)? };
     let paging = Paging::ordered(&query, Direction::Descending)?;
     let page = paging.page(|text| PublicId::parse(Kind::Task, text).map(|id| id.key()))?;
-    let rows = shared.engine.stores().tasks.tasks(caller.org, filter, page).await?;
-    let rows = rows.into_iter().map(TaskOut::new).collect();
-    Ok(Answer::json(StatusCode::OK, &paging.frame(rows, TaskOut::iterator)).into_response())
+    let reports = Paging::cut(&page, reports(&shared, &caller, &query), |(key, _)| *key);
+    let (direction, limit) = (page.direction, page.limit);
+    let is_report = query.get("task").is_some_and(|name| report::NAMES.contains(&name));
+    let tasks = match is_report {
+        true => Vec::new(),
+        false => shared.engine.stores().tasks.tasks(caller.org, filter, page).await?,
+    };
+    let tasks = tasks.into_iter().map(|task| (task.id.key(), Shown::Task(TaskOut::new(task))));
+    let mut rows: Vec<_> = tasks.chain(reports).collect();
+    rows.sort_by_key(|(key, _)| *key);
+    if direction == Direction::Descending {
+        rows.reverse();
+    }
+    rows.truncate(limit);
+    let rows = rows.into_iter().map(|(_, shown)| shown).collect();
+    Ok(Answer::json(StatusCode::OK, &paging.frame(rows, Shown::iterator)).into_response())
+}
+
+/// The reports that are asked for, oldest first.
+fn reports(shared: &Shared, caller: &Caller, query: &Query) -> Vec<(u64, Shown)> {
+    if caller.app.is_some() {
+        return Vec::new();
+    }
+    let all = shared.reports.of(caller.org).into_iter();
+    let all = all.map(|report| (report.id.key(), ReportOut::new(report)));
+    let is_asked = |asked: Option<&str>, name: &str| asked.is_none_or(|asked| asked == name);
+    let (status, task) = (query.get("status"), query.get("task"));
+    all.filter(|(_, shown)| is_asked(status, shown.status) && is_asked(task, shown.task))
+        .map(|(key, shown)| (key, Shown::Report(shown)))
+        .collect()
 }
 
 fn filter_of(query: &Query) -> Result<TaskFilter, Problem> {
@@ -52,8 +100,9 @@ fn filter_of(query: &Query) -> Result<TaskFilter, Problem> {
         filter.statuses.retain(|status| status_of(*status) == name);
     }
     if let Some(name) = query.get("task") {
-        if !NAMES.contains(&name) {
-            return Err(refuse("task", &one_of(&NAMES)));
+        let known = [&NAMES[..], &report::NAMES].concat();
+        if !known.contains(&name) {
+            return Err(refuse("task", &one_of(&known)));
         }
         filter.kinds = TaskKind::ALL.to_vec();
         filter.kinds.retain(|kind| name_of(*kind) == name);
@@ -74,8 +123,16 @@ pub(super) async fn read(
     Auth(caller): Auth,
     Place(task): Place<String>,
 ) -> Answered {
+    if let Some(report) = report(&shared, &caller, &task) {
+        return Ok(Answer::json(StatusCode::OK, &ReportOut::new(report)).into_response());
+    }
     let found = found(&shared, &caller, &task).await?;
     Ok(Answer::json(StatusCode::OK, &TaskOut::new(found)).into_response())
+}
+
+fn report(shared: &Shared, caller: &Caller, text: &str) -> Option<Report> {
+    let id = PublicId::parse(Kind::Task, text).filter(|_| caller.app.is_none())?;
+    shared.reports.one(caller.org, id)
 }
 
 async fn found(shared: &Shared, caller: &Caller, text: &str) -> Result<Task, Problem> {
@@ -93,6 +150,9 @@ pub(super) async fn cancel(
     Place(task): Place<String>,
     received: Received,
 ) -> Answered {
+    if report(&shared, &caller, &task).is_some() {
+        return Err(Problem::conflict("conflict", "A task that only counts cannot be stopped"));
+    }
     let found = found(&shared, &caller, &task).await?;
     let peyk = Arc::clone(&shared);
     let place = [found.id.key()];

@@ -9,6 +9,7 @@ pub(crate) mod endpoint;
 pub(crate) mod event_type;
 pub(crate) mod message;
 pub(crate) mod notice;
+pub(crate) mod report;
 pub(crate) mod sent;
 pub(crate) mod task;
 

@@ -33,7 +33,7 @@ const WRONG: &[(&str, &str, &str, u16)] = &[
     ("POST", "/api/v1/event-type", r#"{"name":"x"}"#, 422),
     ("GET", "/api/v1/app/a/endpoint/e/transformation", "", 404),
     ("POST", "/api/v1/app/a/endpoint/e/recover", "{}", 422),
-    ("POST", "/api/v1/stats/usage/app", "{}", 404),
+    ("POST", "/api/v1/stats/usage/app", "{}", 422),
     ("POST", "/api/v1/auth/app-portal-access/none", "{}", 404),
     ("GET", "/api/v1/operational-webhook/endpoint/none", "", 404),
     ("GET", "/api/v1/app/%ff", "", 404),

@@ -52,4 +52,5 @@ mod times;
 mod tokens;
 mod unread_bodies;
 mod urls_and_headers;
+mod usage;
 mod waiting;
