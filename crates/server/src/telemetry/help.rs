@@ -44,6 +44,7 @@ const GAUGES: &[(&str, &str)] = &[
     ("peyk_results_unrecorded", "Results that wait for their commit."),
     ("peyk_lanes", "Lanes in memory."),
     ("peyk_lanes_held", "Lanes that may not send now: breaker, hold, rate."),
+    ("peyk_holds", "Lanes that are held, by what holds them."),
     ("peyk_lane_ids", "Ids in memory over all lanes."),
     (
         "peyk_breakers",
