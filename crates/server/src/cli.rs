@@ -1,9 +1,10 @@
 //! The command line: which command, which exit status.
 //!
-//! 0 on success, 2 on bad usage or configuration, 1 otherwise. An error is one line on standard
-//! error that says what to do.
+//! 0 on success, 2 on bad usage or configuration, 3 when no server answers, 1 otherwise. An error
+//! is one line on standard error that says what to do.
 //! Never: work of its own.
 
+mod console;
 mod simulate;
 
 use std::ffi::OsString;
@@ -57,6 +58,8 @@ enum Command {
     },
     /// Compares strategies of backoff on a herd of clients that all want the same at once.
     Simulate(simulate::Arguments),
+    #[command(flatten)]
+    Console(::console::Command),
     /// Says whether the settings are good.
     CheckConfig {
         /// Settings; without it `peyk.toml` in the working directory, if there is one.
@@ -69,6 +72,8 @@ enum Command {
 enum Failure {
     /// It was called or configured wrongly.
     Usage(String),
+    /// No server answered.
+    Unreachable(String),
     /// Anything else.
     Other(String),
 }
@@ -76,6 +81,17 @@ enum Failure {
 impl From<ConfigError> for Failure {
     fn from(fault: ConfigError) -> Self {
         Self::Usage(fault.to_string())
+    }
+}
+
+impl From<::console::Failure> for Failure {
+    fn from(fault: ::console::Failure) -> Self {
+        let said = fault.to_string();
+        match fault.status() {
+            2 => Self::Usage(said),
+            3 => Self::Unreachable(said),
+            _ => Self::Other(said),
+        }
     }
 }
 
@@ -102,6 +118,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Demo { forever } => demo::run(forever).map_err(Failure::Other),
         Command::Token { app, org, config } => token(app.as_deref(), &org, config),
         Command::Simulate(arguments) => simulate(&arguments),
+        Command::Console(command) => console::run(command).map_err(Failure::from),
         Command::CheckConfig { config } => {
             load(config).map_err(Failure::from).and_then(|_| print("the settings are good"))
         }
@@ -118,6 +135,7 @@ fn ended(result: Result<(), Failure>) -> ExitCode {
     let (said, status) = match result {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Usage(said)) => (said, 2),
+        Err(Failure::Unreachable(said)) => (said, 3),
         Err(Failure::Other(said)) => (said, 1),
     };
     let _closed = writeln!(std::io::stderr(), "peyk: {}", said.replace('\n', " "));

@@ -15,10 +15,11 @@ use crate::source::{production, references};
 use crate::tree::Tree;
 
 /// The floor of each crate by its folder, lowest first.
-const FLOORS: [(&str, u8); 10] = [
+const FLOORS: [(&str, u8); 11] = [
     ("crates/resilience", 0),
     ("crates/webhook", 0),
     ("crates/domain", 1),
+    ("crates/console", 1),
     ("crates/receiver", 1),
     ("crates/http", 1),
     ("crates/shared", 1),
@@ -59,9 +60,10 @@ const ROOT: &str = "crates/server/src/app.rs";
 const EXCEPTIONS: Exceptions = &[];
 
 /// Where SQL may stand.
-const SQL_HOMES: [&str; 4] = [
+const SQL_HOMES: [&str; 5] = [
     "crates/store/src/sqlite",
     "crates/store/migrations/",
+    "crates/console/src/import/svix/source.rs",
     "crates/receiver/src/postgres",
     "crates/shared/src/postgres",
 ];

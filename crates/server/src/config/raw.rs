@@ -15,6 +15,10 @@ const DEFAULTS: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config.default.toml"));
 /// Beginning of the names of variables.
 const PREFIX: &str = "PEYK_";
+/// Which server the commands ask; no setting of one.
+pub(crate) const SERVER: &str = "PEYK_SERVER";
+/// By which right they ask.
+pub(crate) const TOKEN: &str = "PEYK_TOKEN";
 
 /// What stands under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +167,9 @@ impl Raw {
     ) -> Result<(), ConfigError> {
         for (variable, text) in variables {
             let Some(name) = variable.strip_prefix(PREFIX) else { continue };
+            if [SERVER, TOKEN].contains(&variable.as_str()) {
+                continue;
+            }
             let path = name.to_ascii_lowercase().replace("__", ".");
             let known = KEYS.iter().find(|(key, _)| *key == path && name == spelled(key));
             let Some((key, kind)) = known else { return Err(unknown(&variable)) };

@@ -18,6 +18,7 @@ mod breaker;
 mod breaker_probes;
 mod buries_and_replays;
 mod connections;
+mod console;
 mod crashes;
 mod delivers_once;
 mod demo;
