@@ -4,7 +4,7 @@
 //! type is opened while the endpoint is made.
 //! Never: left open that was archived.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use http::Method;
 use serde::Deserialize;
@@ -22,6 +22,8 @@ use crate::failure::Failure;
 pub(crate) struct EventTypes {
     /// Whether each is archived.
     archived: BTreeMap<String, bool>,
+    /// Those that the server did not take.
+    refused: BTreeSet<String>,
     /// Those that are archived once all endpoints are made.
     opened: Vec<String>,
 }
@@ -54,7 +56,9 @@ impl EventTypes {
                 Some(found) => differences(row, found),
                 None => made(target, row).await?,
             };
-            if !matches!(fate, Fate::Refused(_)) {
+            if matches!(fate, Fate::Refused(_)) {
+                all.refused.insert(row.name.clone());
+            } else {
                 let archived = found.map_or(row.deleted, |found| found.archived);
                 all.archived.insert(row.name.clone(), archived);
             }
@@ -70,6 +74,9 @@ impl EventTypes {
         report: &mut Report,
         name: &str,
     ) -> Result<(), Failure> {
+        if self.refused.contains(name) {
+            return Err(Failure::Refused("is refused".to_owned()));
+        }
         let known = match self.archived.get(name) {
             Some(archived) => Some(*archived),
             None => {

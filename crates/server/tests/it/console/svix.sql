@@ -33,6 +33,7 @@ VALUES
     ('evtype_1', 'org_a', 'Paid.', false, '{"1": {"type": "object", "multipleOf": 1.0e2}}',
      'invoice.paid', 'beta', true),
     ('evtype_2', 'org_a', 'Old.', true, NULL, 'invoice.old', NULL, false),
+    ('evtype_4', 'org_a', 'No schema.', false, '{"1": {"type": 5}}', 'invoice.bad', NULL, false),
     ('evtype_3', 'org_b', 'Of others.', false, NULL, 'other.type', NULL, false),
     ('evtype_0', 'org_00000000000SvixManagement00', 'Its own.', false, NULL, 'endpoint.created',
      NULL, false);
@@ -60,4 +61,6 @@ INSERT INTO endpoint (id, app_id, key, url, deleted, filter) VALUES
     ('ep_5', 'app_2', decode('07' || repeat('77', 30), 'hex'), 'https://example.com/kind', false, NULL),
     ('ep_6', 'app_3', decode(repeat('88', 24), 'hex'), 'https://example.com/gone', false, NULL),
     ('ep_7', 'app_4', decode(repeat('99', 24), 'hex'), 'https://example.com/others', false, NULL);
+INSERT INTO endpoint (id, app_id, key, url, event_types_ids) VALUES
+    ('ep_8', 'app_2', decode(repeat('88', 24), 'hex'), 'https://example.com/bad', '["invoice.bad"]');
 INSERT INTO endpointmetadata (id, data) VALUES ('ep_1', '{"team": "a"}');
