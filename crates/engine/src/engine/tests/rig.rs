@@ -63,6 +63,7 @@ impl Rig {
             chance: Box::new(Seeded::new(1)),
             observer: Arc::new(Unobserved),
             inflight_path: Some(self.inflight_file()),
+            wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
         };
         let attached = Arc::clone(&self.store);
         let (engine, running) =
