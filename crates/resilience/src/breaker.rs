@@ -300,11 +300,6 @@ impl Breaker {
             && self.rules.forgets_successes()
     }
 
-    /// How often it has opened and closed.
-    pub(crate) const fn generation(&self) -> u64 {
-        self.generation
-    }
-
     /// Whether every call may go, and none as a probe.
     pub(crate) const fn is_free(&self) -> bool {
         matches!((self.by_hand(), self.open_until), (Some(Forced::Closed), _) | (None, None))

@@ -13,6 +13,7 @@ mod permit;
 mod registry;
 mod rejected;
 mod tell;
+mod waiting;
 
 use std::error::Error;
 use std::fmt;

@@ -7,12 +7,13 @@
 
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use super::observer::{BreakerObserver, CallEvent, Cause, Phase, StateChange};
 use super::rejected::{RejectReason, Rejected};
 use super::tell::{Observers, Outbox, each};
+use super::waiting::Waiting;
 use crate::breaker::{self, Admission, Breaker, Change, Counts, Forced, Rules, Snapshot, State};
 use crate::chance::Seeded;
 use crate::classify::Vote;
@@ -85,6 +86,7 @@ pub(crate) struct Core {
     observers: Observers,
     gate: AtomicU64,
     inner: Apart<Mutex<Inner>>,
+    waiting: Apart<Waiting>,
 }
 
 impl Core {
@@ -96,7 +98,8 @@ impl Core {
         };
         let (shown, gate) = (phase(&breaker), AtomicU64::new(gate(&breaker)));
         let inner = Inner { breaker, chance, shown, seq: 0, outbox: Outbox::default() };
-        Self { name, rules, clock, observers, gate, inner: Apart(Mutex::new(inner)) }
+        let (inner, waiting) = (Apart(Mutex::new(inner)), Apart(Waiting::default()));
+        Self { name, rules, clock, observers, gate, inner, waiting }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -146,7 +149,11 @@ impl Core {
         let dated = !ordinary_success || pass.begun.is_some() || self.rules.dates_successes();
         let now = if dated { self.clock.now() } else { Timestamp::EPOCH };
         let took = pass.begun.map_or(Duration::ZERO, |begun| now.since(begun));
-        let late = !unchanged && self.apply(pass, vote, took, now);
+        let late = !unchanged && {
+            let inner = if dated { Some(self.inner()) } else { self.inner_if_free() };
+            let Some(inner) = inner else { return self.waiting.0.add(pass.permit.generation()) };
+            self.apply(inner, pass, (vote, took), now)
+        };
         let event = CallEvent {
             breaker: &self.name,
             generation: pass.permit.generation(),
@@ -223,10 +230,14 @@ impl Core {
     }
 
     /// Takes a result in; whether it came too late.
-    fn apply(&self, pass: Pass, vote: Vote, took: Duration, now: Timestamp) -> bool {
-        let permit = pass.permit;
+    fn apply(
+        &self,
+        mut guard: MutexGuard<'_, Inner>,
+        Pass { permit, .. }: Pass,
+        (vote, took): (Vote, Duration),
+        now: Timestamp,
+    ) -> bool {
         let slow = self.rules.trip.is_slow(took);
-        let mut guard = self.inner();
         let inner = &mut *guard;
         if inner.breaker.is_late(permit) {
             return true;
@@ -310,14 +321,32 @@ impl Core {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.caught_up(self.inner.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same, unless somebody holds it just now.
+    fn inner_if_free(&self) -> Option<MutexGuard<'_, Inner>> {
+        match self.inner.0.try_lock() {
+            Ok(inner) => Some(self.caught_up(inner)),
+            Err(TryLockError::Poisoned(inner)) => Some(self.caught_up(inner.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Once the successes that found the lock taken have been counted.
+    fn caught_up<'l>(&self, mut inner: MutexGuard<'l, Inner>) -> MutexGuard<'l, Inner> {
+        let generation = inner.breaker.snapshot().generation;
+        for _ in 0..self.waiting.0.take(generation) {
+            inner.breaker.success(breaker::Permit::ordinary(generation), Timestamp::EPOCH);
+        }
+        inner
     }
 }
 
 fn gate(breaker: &Breaker) -> u64 {
     let quiet = if breaker.is_quiet() { QUIET } else { 0 };
     let free = if breaker.is_free() { FREE } else { 0 };
-    breaker.generation() << GENERATION | free | quiet
+    breaker.snapshot().generation << GENERATION | free | quiet
 }
 
 fn phase(breaker: &Breaker) -> Phase {
@@ -372,10 +401,13 @@ mod tests {
             chance: Seeds::new(Some(1)).unwrap().next(),
             kept: None,
         });
-        for _ in 0..3 {
-            core.record(core.admit().unwrap(), Vote::Success, None);
-        }
-        assert_eq!(core.inner().breaker.counts().calls, 3);
+        core.record(core.admit().unwrap(), Vote::Success, None);
+        // One that finds the lock taken does not wait for it, and is counted all the same.
+        let held = core.inner();
+        core.record(core.admit().unwrap(), Vote::Success, None);
+        assert_eq!(held.breaker.counts().calls, 1);
+        drop(held);
+        assert_eq!(core.inner().breaker.counts().calls, 2);
     }
 
     #[test]
