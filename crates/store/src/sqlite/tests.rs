@@ -4,6 +4,7 @@
 
 mod faults;
 mod lists;
+mod plans;
 mod prune;
 mod tasks;
 mod world;
