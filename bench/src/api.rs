@@ -2,7 +2,7 @@
 //! a message.
 //!
 //! In: a server's address and a token. Out: ids and JSON. One connection, opened when first needed.
-//! Never: be in the timed part of a measurement.
+//! Never: be in the timed part of a measurement, but for reads that are themselves measured.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::conn::Conn;
 use crate::fault::{Fault, Result, While as _};
+use crate::machine::now_us;
 
 /// Connections that create applications side by side.
 const CREATORS: usize = 16;
@@ -71,6 +72,22 @@ impl Api {
         all.sort_unstable();
         Ok(all.into_iter().map(|(_, id)| id).collect())
     }
+
+    /// Adds `count` endpoints to each application, each for an event type of its own that nobody
+    /// sends.
+    pub(crate) async fn add_strangers(&self, apps: &[String], count: u32, url: &str) -> Result<()> {
+        let mut session = self.session().await?;
+        for of in 0..count {
+            let event_type = format!("bench.other-{of}");
+            let made = json!({"name": event_type, "description": ""});
+            session.post("/api/v1/event-type", &made).await?;
+            for app in apps {
+                let endpoint = json!({"url": url, "filterTypes": [event_type]});
+                session.post(&format!("/api/v1/app/{app}/endpoint"), &endpoint).await?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Session {
@@ -87,7 +104,16 @@ impl Session {
         self.call("GET", path, "").await
     }
 
-    async fn post(&mut self, path: &str, body: &Value) -> Result<Value> {
+    /// The same, and how long its answer took, in microseconds.
+    pub(crate) async fn timed(&mut self, path: &str) -> Result<(Value, u32)> {
+        let began = now_us();
+        let body = self.call("GET", path, "").await?;
+        let took = u32::try_from(now_us() - began).unwrap_or(u32::MAX);
+        Ok((body, took))
+    }
+
+    /// POST that must succeed.
+    pub(crate) async fn post(&mut self, path: &str, body: &Value) -> Result<Value> {
         self.call("POST", path, &body.to_string()).await
     }
 

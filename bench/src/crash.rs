@@ -22,7 +22,7 @@ use crate::api::Api;
 use crate::board::Board;
 use crate::child::{Child, Peyk};
 use crate::fault::Result;
-use crate::load::Load;
+use crate::load::{self, Load};
 use crate::machine::{now_us, run_id};
 use crate::receiver::{self, mix};
 use crate::stats::{Verdict, median};
@@ -299,6 +299,7 @@ impl Harness {
 
     fn load(&self, child: &Child) -> Load {
         Load {
+            kind: load::sent,
             addr: child.addr,
             token: Some(self.token.clone()),
             apps: Arc::clone(&self.apps),

@@ -35,6 +35,8 @@ pub(crate) struct Load {
     pub(crate) token: Option<String>,
     /// Applications posted to in turn.
     pub(crate) apps: Arc<[String]>,
+    /// Writes the event type of a message, and what else it is found by, as members of an object.
+    pub(crate) kind: fn(u32, &mut String),
     /// An idempotency key of its own on every post.
     pub(crate) idempotency: bool,
     /// An event id of its own in every post.
@@ -65,8 +67,14 @@ pub(crate) struct Writer {
     load: Load,
     run: u64,
     before_key: String,
+    kind: String,
     payload: Vec<u8>,
     request: Vec<u8>,
+}
+
+/// The kind of most measurements: one event type, nothing else.
+pub(crate) fn sent(_: u32, members: &mut String) {
+    members.push_str("\"eventType\":\"bench.sent\",");
 }
 
 impl Writer {
@@ -80,7 +88,14 @@ impl Writer {
             before_key.push_str(&format!("authorization: Bearer {token}\r\n"));
         }
         let payload = payload::blank(load.payload_bytes)?;
-        Ok(Self { load: load.clone(), run, before_key, payload, request: Vec::new() })
+        Ok(Self {
+            load: load.clone(),
+            run,
+            before_key,
+            kind: String::new(),
+            payload,
+            request: Vec::new(),
+        })
     }
 
     /// The request that posts message `seq`.
@@ -93,9 +108,10 @@ impl Writer {
             true => format!("\"eventId\":\"evt-{:016x}-{:010}\",", self.run, said.seq),
             false => String::new(),
         };
-        let before = "{\"eventType\":\"bench.sent\",";
+        self.kind.clear();
+        (self.load.kind)(said.seq, &mut self.kind);
         let after = "\"payload\":";
-        let len = before.len() + event_id.len() + after.len() + self.payload.len() + 1;
+        let len = 1 + self.kind.len() + event_id.len() + after.len() + self.payload.len() + 1;
 
         let out = &mut self.request;
         out.clear();
@@ -110,7 +126,7 @@ impl Writer {
             out.extend_from_slice(format!("-{:016x}\r\n", self.run).as_bytes());
         }
         out.extend_from_slice(format!("content-length: {len}\r\n\r\n").as_bytes());
-        for piece in [before, &event_id, after] {
+        for piece in ["{", &self.kind, &event_id, after] {
             out.extend_from_slice(piece.as_bytes());
         }
         out.extend_from_slice(&self.payload);
@@ -289,6 +305,7 @@ mod tests {
             addr,
             token: Some("t".to_owned()),
             apps: ["a".to_owned(), "b".to_owned()].into(),
+            kind: sent,
             idempotency: true,
             event_ids: true,
             payload_bytes: 100,

@@ -16,6 +16,7 @@ mod fault;
 mod heap;
 mod hung;
 mod latency;
+mod lists;
 mod load;
 mod machine;
 mod pair;
@@ -56,6 +57,8 @@ enum What {
     Hung(hung::Options),
     /// Start, memory and live traffic with a million pending retries.
     Pending(pending::Options),
+    /// Pages of lists with a million messages and attempts stored.
+    Lists(lists::Options),
     /// Cost of a guarded call, beside other crates when built with the feature `peers`.
     Policies(policies::Options),
     /// Really kill the real binary under load, many times, and look for what was lost.
@@ -89,6 +92,7 @@ fn measure(what: What) -> Result<bool> {
             What::Latency(options) => latency::run(options).await,
             What::Hung(options) => hung::run(options).await,
             What::Pending(options) => pending::run(options).await,
+            What::Lists(options) => lists::run(options).await,
             What::Policies(options) => policies::run(options).await,
             What::Crash(options) => crash::run(options).await,
         }

@@ -2,7 +2,7 @@
 //!
 //! Each side runs in a process of its own, on a fresh data directory; load and receiver run in the
 //! bench process, on the same cores. A run ends when every message has been answered 2xx at the
-//! receiver.
+//! receiver. With more endpoints to an application it is peyk beside peyk with one endpoint.
 //! Never: compare figures of different runs of the bench.
 
 use std::ops::Range;
@@ -21,6 +21,9 @@ use crate::machine::CpuUsed;
 use crate::receiver;
 use crate::stats::{Verdict, median};
 
+/// What many endpoints may add to the time of a message.
+const MANY_MAX: f64 = 1.1;
+
 /// Options of `bench pair`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
@@ -38,6 +41,9 @@ pub(crate) struct Options {
     /// Applications with one endpoint each.
     #[arg(long, default_value_t = 1)]
     apps: u32,
+    /// Endpoints of each application; one takes the messages, the others each another event type.
+    #[arg(long, default_value_t = 1, conflicts_with_all = ["floor_only", "peyk_only", "bar"])]
+    endpoints: u32,
     /// Put an idempotency key on every post.
     #[arg(long)]
     idempotency: bool,
@@ -88,13 +94,16 @@ pub(crate) async fn run(options: Options) -> Result<bool> {
         options.apps,
         options.idempotency,
     );
+    if options.endpoints > 1 {
+        return beside_one(&options).await;
+    }
     let mut ratios = Vec::new();
     for pair in 1..=options.pairs.max(1) {
         let floor = if options.peyk_only { None } else { Some(floor(&options).await?) };
         if let Some(run) = &floor {
             print(pair, "floor", run);
         }
-        let peyk = if options.floor_only { None } else { Some(peyk(&options).await?) };
+        let peyk = if options.floor_only { None } else { Some(peyk(&options, 1).await?) };
         if let Some(run) = &peyk {
             print(pair, "peyk", run);
         }
@@ -109,6 +118,27 @@ pub(crate) async fn run(options: Options) -> Result<bool> {
     }
     let bar = options.bar.unwrap_or(if options.apps > 1 { 0.35 } else { 0.5 });
     let verdict = Verdict::at_least("median of peyk / floor", median(&ratios), bar);
+    println!("{verdict}");
+    Ok(verdict.met() || !options.check)
+}
+
+/// Measures many endpoints beside one, in turn; `false` when a bar to be checked was missed.
+async fn beside_one(options: &Options) -> Result<bool> {
+    let mut ratios = Vec::new();
+    for pair in 1..=options.pairs.max(1) {
+        let one = peyk(options, 1).await?;
+        print(pair, "one", &one);
+        let many = peyk(options, options.endpoints).await?;
+        print(pair, "many", &many);
+        let ratio = one.deliveries_per_s / many.deliveries_per_s;
+        println!("pair {pair}  time of a message, many / one  {ratio:.3}");
+        ratios.push(ratio);
+    }
+    let what = format!(
+        "median of the time of a message with {} endpoints of which one matches / with one",
+        options.endpoints,
+    );
+    let verdict = Verdict::below(&what, median(&ratios), MANY_MAX);
     println!("{verdict}");
     Ok(verdict.met() || !options.check)
 }
@@ -147,7 +177,7 @@ async fn floor(options: &Options) -> Result<Run> {
     measure(options, &load, &board, child).await
 }
 
-async fn peyk(options: &Options) -> Result<Run> {
+async fn peyk(options: &Options, endpoints: u32) -> Result<Run> {
     let board = Arc::new(Board::new(options.warmup + options.messages));
     let receiver = receiver::start(([127, 0, 0, 1], 0).into(), Arc::clone(&board)).await?;
     let data_dir = options.peyk.data_dir()?;
@@ -155,6 +185,8 @@ async fn peyk(options: &Options) -> Result<Run> {
     let api = Api::new(child.addr, options.peyk.token(data_dir.path()).await?);
     let urls = (0..options.apps.max(1)).map(|app| format!("http://{receiver}/ok/{app}")).collect();
     let apps = api.create_apps(urls).await?;
+    let others = endpoints.max(1) - 1;
+    api.add_strangers(&apps, others, &format!("http://{receiver}/ok/other")).await?;
     let load = options.load(&child, Some(api.token().to_owned()), apps);
     measure(options, &load, &board, child).await
 }
@@ -165,6 +197,7 @@ impl Options {
             addr: child.addr,
             token,
             apps,
+            kind: load::sent,
             idempotency: self.idempotency,
             event_ids: false,
             payload_bytes: self.payload_bytes,

@@ -144,7 +144,7 @@ async fn fill(options: &Options, data_dir: &Path) -> Result<()> {
 }
 
 /// Waits until at most `behind_max` of the first `posted` messages have not been sent.
-async fn wait_seen(scene: &Scene, posted: u32, behind_max: u32) -> Result<()> {
+pub(crate) async fn wait_seen(scene: &Scene, posted: u32, behind_max: u32) -> Result<()> {
     let (mut last, mut progress) = (0, Instant::now());
     loop {
         let seen = scene.board.seen_in(0..posted);

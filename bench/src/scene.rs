@@ -75,8 +75,13 @@ impl Scene {
 
     /// Creates `count` applications whose endpoint is at `path` of the receiver.
     pub(crate) async fn apps(&self, path: &str, count: u32) -> Result<Arc<[String]>> {
-        let urls = (0..count).map(|app| format!("http://{}{path}/{app}", self.receiver)).collect();
+        let urls = (0..count).map(|app| self.url(&format!("{path}/{app}"))).collect();
         self.api.create_apps(urls).await
+    }
+
+    /// The address of the receiver, with a path.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.receiver)
     }
 
     /// The next `count` message numbers.
@@ -92,6 +97,7 @@ impl Scene {
             addr: self.child.addr,
             token: Some(self.api.token().to_owned()),
             apps: Arc::clone(apps),
+            kind: load::sent,
             idempotency: true,
             event_ids: false,
             payload_bytes: PAYLOAD_BYTES,
@@ -122,8 +128,14 @@ impl Scene {
 
     /// Posts `count` messages as fast as they are taken, and waits for nothing.
     pub(crate) async fn flood(&mut self, apps: &Arc<[String]>, count: u32) -> Result<Range<u32>> {
+        let load = self.load(apps);
+        self.flood_as(&load, count).await
+    }
+
+    /// The same with a load of its own.
+    pub(crate) async fn flood_as(&mut self, load: &Load, count: u32) -> Result<Range<u32>> {
         let seqs = self.take(count);
-        load::closed(&self.load(apps), seqs.clone()).await?;
+        load::closed(load, seqs.clone()).await?;
         Ok(seqs)
     }
 }
