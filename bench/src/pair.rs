@@ -126,12 +126,18 @@ pub(crate) async fn run(options: Options) -> Result<bool> {
 async fn beside_one(options: &Options) -> Result<bool> {
     let mut ratios = Vec::new();
     for pair in 1..=options.pairs.max(1) {
-        let one = peyk(options, 1).await?;
+        // Each is first in turn, so that a machine that warms up or fills favours neither.
+        let first_many = pair.is_multiple_of(2);
+        let first = peyk(options, if first_many { options.endpoints } else { 1 }).await?;
+        let second = peyk(options, if first_many { 1 } else { options.endpoints }).await?;
+        let (one, many) = if first_many { (second, first) } else { (first, second) };
         print(pair, "one", &one);
-        let many = peyk(options, options.endpoints).await?;
         print(pair, "many", &many);
         let ratio = one.deliveries_per_s / many.deliveries_per_s;
-        println!("pair {pair}  time of a message, many / one  {ratio:.3}");
+        let cpu = many.cpu.server_s / one.cpu.server_s;
+        println!(
+            "pair {pair}  many / one: time of a message {ratio:.3}, CPU of the server {cpu:.3}"
+        );
         ratios.push(ratio);
     }
     let what = format!(
