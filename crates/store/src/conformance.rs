@@ -15,6 +15,7 @@ pub mod ledger;
 pub mod notices;
 pub mod prune;
 pub mod queue;
+pub mod recall;
 pub mod revocations;
 pub mod samples;
 pub mod tasks;

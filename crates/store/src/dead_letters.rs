@@ -10,6 +10,7 @@ use resilience::Timestamp;
 use crate::Reply;
 use crate::inbox::{Accepted, NewMessage};
 use crate::page::PageOf;
+use crate::recall::Once;
 
 /// Which dead letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,7 +60,15 @@ pub trait DeadLetters: Send + Sync {
         endpoint: EndpointKey,
     ) -> Reply<'_, Option<DeadLetter>>;
     /// Puts one back, due now; handed to `Commits::fresh`.
-    fn replay(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, Replayed>;
+    fn replay(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, Replayed> {
+        self.replay_once((message, endpoint), None)
+    }
+    /// The same, and keeps its answer in the same transaction.
+    fn replay_once(
+        &self,
+        letter: (MessageKey, EndpointKey),
+        once: Once<Replayed>,
+    ) -> Reply<'static, Replayed>;
     /// Accepts `edited` and closes the dead letter as superseded, in one transaction; `None` when
     /// it is not dead.
     fn replay_edited(
@@ -67,6 +76,15 @@ pub trait DeadLetters: Send + Sync {
         message: MessageKey,
         endpoint: EndpointKey,
         edited: NewMessage,
+    ) -> Reply<'static, Option<Accepted>> {
+        self.replay_edited_once((message, endpoint), edited, None)
+    }
+    /// The same, and keeps its answer in the same transaction.
+    fn replay_edited_once(
+        &self,
+        letter: (MessageKey, EndpointKey),
+        edited: NewMessage,
+        once: Once<Option<Accepted>>,
     ) -> Reply<'static, Option<Accepted>>;
     /// Deletes one from the list; `false` when it is not dead.
     fn delete(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, bool>;

@@ -14,6 +14,7 @@ use domain::ids::{AppKey, EndpointKey, PublicId};
 
 use crate::Reply;
 use crate::page::PageOf;
+use crate::recall::Once;
 
 /// A public id or the caller's own uid, as found in a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +57,16 @@ pub trait Directory: Send + Sync {
         org: PublicId,
         spec: ApplicationSpec,
         random: [u8; 12],
+    ) -> Reply<'static, Arc<Application>> {
+        self.create_app_once(org, spec, random, None)
+    }
+    /// The same, and keeps its answer in the same transaction.
+    fn create_app_once(
+        &self,
+        org: PublicId,
+        spec: ApplicationSpec,
+        random: [u8; 12],
+        once: Once<Arc<Application>>,
     ) -> Reply<'static, Arc<Application>>;
     /// Replaces what the caller decided.
     fn update_app(&self, app: AppKey, spec: ApplicationSpec) -> Reply<'static, Arc<Application>>;
@@ -70,12 +81,29 @@ pub trait Directory: Send + Sync {
     fn apps(&self, org: PublicId, page: PageOf<PublicId>) -> Reply<'_, Vec<Arc<Application>>>;
 
     /// Creates an endpoint; `Conflict("uid")` when the uid is taken in the application.
-    fn create_endpoint(&self, endpoint: NewEndpoint) -> Reply<'static, Arc<Endpoint>>;
+    fn create_endpoint(&self, endpoint: NewEndpoint) -> Reply<'static, Arc<Endpoint>> {
+        self.create_endpoint_once(endpoint, None)
+    }
+    /// The same, and keeps its answer in the same transaction.
+    fn create_endpoint_once(
+        &self,
+        endpoint: NewEndpoint,
+        once: Once<Arc<Endpoint>>,
+    ) -> Reply<'static, Arc<Endpoint>>;
     /// Changes an endpoint; `Missing("endpoint")` when it is deleted.
     fn change_endpoint(
         &self,
         endpoint: EndpointKey,
         change: EndpointChange,
+    ) -> Reply<'static, Arc<Endpoint>> {
+        self.change_endpoint_once(endpoint, change, None)
+    }
+    /// The same, and keeps its answer in the same transaction.
+    fn change_endpoint_once(
+        &self,
+        endpoint: EndpointKey,
+        change: EndpointChange,
+        once: Once<Arc<Endpoint>>,
     ) -> Reply<'static, Arc<Endpoint>>;
     /// Deletes an endpoint; frees its uid; pending deliveries are cancelled when next read.
     fn delete_endpoint(&self, endpoint: EndpointKey) -> Reply<'static, ()>;
@@ -88,7 +116,16 @@ pub trait Directory: Send + Sync {
 
     /// Creates an event type; `Conflict("event type")` when a live one has the name; an archived
     /// one comes back.
-    fn create_event_type(&self, org: PublicId, event_type: EventType) -> Reply<'static, EventType>;
+    fn create_event_type(&self, org: PublicId, event_type: EventType) -> Reply<'static, EventType> {
+        self.create_event_type_once(org, event_type, None)
+    }
+    /// The same, and keeps its answer in the same transaction.
+    fn create_event_type_once(
+        &self,
+        org: PublicId,
+        event_type: EventType,
+        once: Once<EventType>,
+    ) -> Reply<'static, EventType>;
     /// Replaces an event type; `Missing` when there is none.
     fn update_event_type(&self, org: PublicId, event_type: EventType) -> Reply<'static, EventType>;
     /// Removes the row of an event type.

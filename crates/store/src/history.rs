@@ -15,6 +15,7 @@ use resilience::{Term, Timestamp};
 
 use crate::Reply;
 use crate::page::PageOf;
+use crate::recall::Once;
 
 /// A stored attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,7 +231,15 @@ pub trait History: Send + Sync {
     /// Pending rows of an endpoint, counted up to `bound`.
     fn waiting(&self, endpoint: EndpointKey, bound: u64) -> Reply<'_, u64>;
     /// Adds a row for one manual send, due now; handed to `Commits::fresh`.
-    fn resend(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, Resent>;
+    fn resend(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, Resent> {
+        self.resend_once((message, endpoint), None)
+    }
+    /// The same, and keeps its answer in the same transaction.
+    fn resend_once(
+        &self,
+        delivery: (MessageKey, EndpointKey),
+        once: Once<Resent>,
+    ) -> Reply<'static, Resent>;
     /// Deletes the payload of a message. Waiting deliveries of it die as `payload_gone` and are
     /// handed to `Commits::withdrawn`; those left by a crash half-way die when next read.
     fn expunge(&self, message: MessageKey) -> Reply<'static, ()>;

@@ -19,6 +19,7 @@ pub mod notices;
 pub mod page;
 pub mod prune;
 pub mod queue;
+pub mod recall;
 pub mod revocations;
 pub mod sqlite;
 pub mod stores;

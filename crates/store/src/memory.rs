@@ -13,6 +13,7 @@ mod ledger;
 mod notices;
 mod prune;
 mod queue;
+mod recall;
 mod revocations;
 mod state;
 mod tasks;

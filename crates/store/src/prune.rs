@@ -89,6 +89,8 @@ pub struct Counts {
     pub messages: usize,
     /// Attempts.
     pub attempts: usize,
+    /// Answers kept under an idempotency key.
+    pub answers: usize,
 }
 
 /// What one piece came to.
@@ -110,7 +112,8 @@ pub trait Prune: Send + Sync {
     ///   `payload_gone` with it, and are handed to `Commits::withdrawn`;
     /// * a dead letter: it leaves the lists and cannot be replayed; its delivery is still dead;
     /// * the payload of any other message, and the message with its deliveries and attempts, once
-    ///   no delivery of it is pending or a dead letter.
+    ///   no delivery of it is pending or a dead letter;
+    /// * an answer that was kept under an idempotency key, once its time is over.
     fn prune(&self, now: Timestamp, keep: Retention, from: Cursor) -> Reply<'static, Pruned>;
 }
 

@@ -7,6 +7,7 @@ use domain::limits::APP_TOKEN_MAX;
 use resilience::Timestamp;
 
 use crate::Reply;
+use crate::recall::Once;
 
 /// One token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +51,11 @@ pub trait Revocations: Send + Sync {
     /// Keeps a revocation until the token would have ended; those whose time has come go.
     fn revoke(&self, token: Revoked) -> Reply<'static, ()>;
     /// Keeps each of these; those that are covered by one of them or are over go.
-    fn expire(&self, tokens: Vec<Expired>) -> Reply<'static, ()>;
+    fn expire(&self, tokens: Vec<Expired>) -> Reply<'static, ()> {
+        self.expire_once(tokens, None)
+    }
+    /// The same, and keeps its answer in the same transaction.
+    fn expire_once(&self, tokens: Vec<Expired>, once: Once<()>) -> Reply<'static, ()>;
     /// All that are kept, for the start: single tokens by hash, the others by application, session
     /// and time.
     fn revocations(&self) -> Reply<'_, (Vec<Revoked>, Vec<Expired>)>;

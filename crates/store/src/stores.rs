@@ -12,6 +12,7 @@ use crate::ledger::Ledger;
 use crate::notices::Notices;
 use crate::prune::Prune;
 use crate::queue::Queue;
+use crate::recall::Recall;
 use crate::revocations::Revocations;
 use crate::tasks::Tasks;
 
@@ -29,6 +30,7 @@ pub struct Stores {
     pub tasks: Arc<dyn Tasks>,
     pub revocations: Arc<dyn Revocations>,
     pub notices: Arc<dyn Notices>,
+    pub recall: Arc<dyn Recall>,
 }
 
 impl Stores {
@@ -45,6 +47,7 @@ impl Stores {
             + Tasks
             + Revocations
             + Notices
+            + Recall
             + 'static,
     {
         Self {
@@ -58,6 +61,7 @@ impl Stores {
             tasks: Arc::clone(store) as _,
             revocations: Arc::clone(store) as _,
             notices: Arc::clone(store) as _,
+            recall: Arc::clone(store) as _,
         }
     }
 }

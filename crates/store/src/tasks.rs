@@ -13,6 +13,7 @@ use resilience::Timestamp;
 use crate::Reply;
 use crate::history::SentFilter;
 use crate::page::PageOf;
+use crate::recall::Once;
 
 /// The place behind everything.
 pub const END: u64 = u64::MAX;
@@ -241,7 +242,16 @@ impl TaskFilter {
 pub trait Tasks: Send + Sync {
     /// Stores a task that begins to run. Not while another one runs on the same application and
     /// endpoint whose kind [overlaps](TaskKind::overlaps). Tasks that ended 90 days ago go.
-    fn start(&self, spec: TaskSpec, random: [u8; 12]) -> Reply<'static, Started>;
+    fn start(&self, spec: TaskSpec, random: [u8; 12]) -> Reply<'static, Started> {
+        self.start_once(spec, random, None)
+    }
+    /// The same, and keeps its answer in the same transaction.
+    fn start_once(
+        &self,
+        spec: TaskSpec,
+        random: [u8; 12],
+        once: Once<Started>,
+    ) -> Reply<'static, Started>;
     /// Does a piece and moves the task, in one transaction of at most 500 rows: a piece that does
     /// not fit is done in part. What is pending by it is handed to `Commits::fresh`.
     fn advance(&self, task: PublicId, piece: Piece) -> Reply<'static, Moved>;
@@ -251,6 +261,15 @@ pub trait Tasks: Send + Sync {
         task: PublicId,
         status: TaskStatus,
         error: Option<String>,
+    ) -> Reply<'static, Option<Box<Task>>> {
+        self.end_once(task, (status, error), None)
+    }
+    /// The same, and keeps its answer in the same transaction.
+    fn end_once(
+        &self,
+        task: PublicId,
+        end: (TaskStatus, Option<String>),
+        once: Once<Option<Box<Task>>>,
     ) -> Reply<'static, Option<Box<Task>>>;
     /// One task of an organisation.
     fn task(&self, org: PublicId, id: PublicId) -> Reply<'_, Option<Box<Task>>>;

@@ -18,6 +18,7 @@ use crate::commits::Fresh;
 use crate::dead_letters::{DeadFilter, DeadLetters, Replayed};
 use crate::inbox::{Accepted, NewMessage};
 use crate::page::PageOf;
+use crate::recall::Once;
 
 impl DeadLetters for MemoryStore {
     fn list(
@@ -55,17 +56,21 @@ impl DeadLetters for MemoryStore {
         self.read(move |state| dead_letter(state, message, endpoint))
     }
 
-    fn replay(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, Replayed> {
-        self.shared.write(move |tx| Ok(replay(tx, message, endpoint)))
+    fn replay_once(
+        &self,
+        (message, endpoint): (MessageKey, EndpointKey),
+        once: Once<Replayed>,
+    ) -> Reply<'static, Replayed> {
+        self.shared.write_once(once, move |tx| Ok(replay(tx, message, endpoint)))
     }
 
-    fn replay_edited(
+    fn replay_edited_once(
         &self,
-        message: MessageKey,
-        endpoint: EndpointKey,
+        (message, endpoint): (MessageKey, EndpointKey),
         edited: NewMessage,
+        once: Once<Option<Accepted>>,
     ) -> Reply<'static, Option<Accepted>> {
-        self.shared.write(move |tx| {
+        self.shared.write_once(once, move |tx| {
             if dead(tx.state, message, endpoint).is_none() {
                 return Ok(None);
             }

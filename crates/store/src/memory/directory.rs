@@ -18,6 +18,7 @@ use super::state::{Live, State, page};
 use super::writer::Tx;
 use crate::directory::{Directory, EndpointChange, IdOrUid, NewEndpoint};
 use crate::page::PageOf;
+use crate::recall::Once;
 use crate::{Reply, StoreError};
 
 const NO_APP: StoreError = StoreError::Missing("application");
@@ -25,13 +26,14 @@ const NO_ENDPOINT: StoreError = StoreError::Missing("endpoint");
 const NO_EVENT_TYPE: StoreError = StoreError::Missing("event type");
 
 impl Directory for MemoryStore {
-    fn create_app(
+    fn create_app_once(
         &self,
         org: PublicId,
         spec: ApplicationSpec,
         random: [u8; 12],
+        once: Once<Arc<Application>>,
     ) -> Reply<'static, Arc<Application>> {
-        self.shared.write(move |tx| create_app(tx, org, spec, random))
+        self.shared.write_once(once, move |tx| create_app(tx, org, spec, random))
     }
 
     fn update_app(&self, app: AppKey, spec: ApplicationSpec) -> Reply<'static, Arc<Application>> {
@@ -77,16 +79,21 @@ impl Directory for MemoryStore {
         })
     }
 
-    fn create_endpoint(&self, endpoint: NewEndpoint) -> Reply<'static, Arc<Endpoint>> {
-        self.shared.write(move |tx| create_endpoint(tx, endpoint))
+    fn create_endpoint_once(
+        &self,
+        endpoint: NewEndpoint,
+        once: Once<Arc<Endpoint>>,
+    ) -> Reply<'static, Arc<Endpoint>> {
+        self.shared.write_once(once, move |tx| create_endpoint(tx, endpoint))
     }
 
-    fn change_endpoint(
+    fn change_endpoint_once(
         &self,
         endpoint: EndpointKey,
         change: EndpointChange,
+        once: Once<Arc<Endpoint>>,
     ) -> Reply<'static, Arc<Endpoint>> {
-        self.shared.write(move |tx| change_endpoint(tx, endpoint, change))
+        self.shared.write_once(once, move |tx| change_endpoint(tx, endpoint, change))
     }
 
     fn delete_endpoint(&self, endpoint: EndpointKey) -> Reply<'static, ()> {
@@ -111,8 +118,13 @@ impl Directory for MemoryStore {
         })
     }
 
-    fn create_event_type(&self, org: PublicId, event_type: EventType) -> Reply<'static, EventType> {
-        self.shared.write(move |tx| {
+    fn create_event_type_once(
+        &self,
+        org: PublicId,
+        event_type: EventType,
+        once: Once<EventType>,
+    ) -> Reply<'static, EventType> {
+        self.shared.write_once(once, move |tx| {
             let name = (org, event_type.name.clone());
             if tx.state.event_types.get(&name).is_some_and(|found| !found.archived) {
                 return Err(StoreError::Conflict("event type"));

@@ -21,6 +21,7 @@ use crate::history::{
     Resent, Sent, SentFilter, payloads_fill,
 };
 use crate::page::PageOf;
+use crate::recall::Once;
 use crate::{Reply, StoreError};
 
 impl History for MemoryStore {
@@ -163,8 +164,12 @@ impl History for MemoryStore {
         })
     }
 
-    fn resend(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, Resent> {
-        self.shared.write(move |tx| Ok(resend(tx, message, endpoint)))
+    fn resend_once(
+        &self,
+        (message, endpoint): (MessageKey, EndpointKey),
+        once: Once<Resent>,
+    ) -> Reply<'static, Resent> {
+        self.shared.write_once(once, move |tx| Ok(resend(tx, message, endpoint)))
     }
 
     fn expunge(&self, message: MessageKey) -> Reply<'static, ()> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use domain::dead_letter::DeadReason;
 use domain::delivery::{DeliveryState, Pending};
 use domain::ids::{EndpointKey, MessageKey, key_floor};
-use domain::limits::OPERATION_ROWS_MAX;
+use domain::limits::{IDEMPOTENCY_WINDOW, OPERATION_ROWS_MAX};
 use domain::message::{Message, hours};
 use domain::notice::News;
 use resilience::Timestamp;
@@ -31,6 +31,11 @@ fn prune(tx: &mut Tx<'_>, now: Timestamp, keep: &Retention, from: Cursor) -> Pru
     let mut counts = Counts::default();
     let named = named(tx.state, now);
     let needed = needed(tx.state);
+    let answers = forget_answers(tx, now);
+    if answers > 0 {
+        counts.answers = answers;
+        return Pruned { counts, reached: from, more: true };
+    }
     if !named.is_empty() {
         counts.payloads = named.len();
         named.into_iter().for_each(|message| withdraw(tx, message));
@@ -65,6 +70,19 @@ fn prune(tx: &mut Tx<'_>, now: Timestamp, keep: &Retention, from: Cursor) -> Pru
     counts.messages = messages.len();
     counts.attempts = messages.into_iter().map(|message| remove(tx, message)).sum();
     Pruned { counts, reached, more: true }
+}
+
+/// Removes answers whose time is over, the oldest first; answers with their number.
+fn forget_answers(tx: &mut Tx<'_>, now: Timestamp) -> usize {
+    let until = now.minus(IDEMPOTENCY_WINDOW);
+    let over = tx.state.answers.iter().filter(|(_, kept)| kept.at <= until);
+    let over: BTreeSet<_> = over.map(|(scope, kept)| (kept.at, *scope)).collect();
+    let over: Vec<_> = over.into_iter().take(OPERATION_ROWS_MAX).collect();
+    for (_, scope) in &over {
+        tx.state.answers.remove(scope);
+    }
+    tx.rows += over.len();
+    over.len()
 }
 
 /// Messages that named their period and are past their day.

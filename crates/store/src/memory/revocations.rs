@@ -4,6 +4,7 @@
 
 use super::MemoryStore;
 use crate::Reply;
+use crate::recall::Once;
 use crate::revocations::{Expired, Revocations, Revoked};
 
 impl Revocations for MemoryStore {
@@ -17,8 +18,8 @@ impl Revocations for MemoryStore {
         })
     }
 
-    fn expire(&self, tokens: Vec<Expired>) -> Reply<'static, ()> {
-        self.shared.write(move |tx| {
+    fn expire_once(&self, tokens: Vec<Expired>, once: Once<()>) -> Reply<'static, ()> {
+        self.shared.write_once(once, move |tx| {
             let now = tx.now;
             for new in tokens {
                 tx.state.expired.retain(|old| !new.covers(old));

@@ -20,6 +20,7 @@ use resilience::Timestamp;
 use crate::history::{AttemptRow, DeliveryRow};
 use crate::ledger::{LaneState, Suspect};
 use crate::page::{Direction, PageOf};
+use crate::recall::Kept;
 use crate::revocations::Expired;
 use crate::tasks::Task;
 
@@ -51,6 +52,8 @@ pub(super) struct State {
     pub(super) expired: Vec<Expired>,
     /// By their place.
     pub(super) notices: BTreeMap<u64, Notice>,
+    /// By scope.
+    pub(super) answers: BTreeMap<[u8; 16], Kept>,
 }
 
 /// Where a pending row stands; last whether it is for a manual send.

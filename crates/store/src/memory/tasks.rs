@@ -15,6 +15,7 @@ use crate::dead_letters::Replayed;
 use crate::history::Resent;
 use crate::page::PageOf;
 use crate::prune::days;
+use crate::recall::Once;
 use crate::tasks::{
     Act, Moved, Piece, Started, Tally, Task, TaskFilter, TaskSpec, TaskStatus, Tasks,
 };
@@ -22,21 +23,26 @@ use crate::{Reply, StoreError};
 use domain::limits::TASK_DAYS;
 
 impl Tasks for MemoryStore {
-    fn start(&self, spec: TaskSpec, random: [u8; 12]) -> Reply<'static, Started> {
-        self.shared.write(move |tx| Ok(start(tx, spec, random)))
+    fn start_once(
+        &self,
+        spec: TaskSpec,
+        random: [u8; 12],
+        once: Once<Started>,
+    ) -> Reply<'static, Started> {
+        self.shared.write_once(once, move |tx| Ok(start(tx, spec, random)))
     }
 
     fn advance(&self, task: PublicId, piece: Piece) -> Reply<'static, Moved> {
         self.shared.write(move |tx| Ok(advance(tx, task, &piece)))
     }
 
-    fn end(
+    fn end_once(
         &self,
         task: PublicId,
-        status: TaskStatus,
-        error: Option<String>,
+        (status, error): (TaskStatus, Option<String>),
+        once: Once<Option<Box<Task>>>,
     ) -> Reply<'static, Option<Box<Task>>> {
-        self.shared.write(move |tx| {
+        self.shared.write_once(once, move |tx| {
             let now = tx.now;
             let Some(task) = running(tx, task) else { return Ok(None) };
             (task.status, task.error, task.updated_at) = (status, error, now);

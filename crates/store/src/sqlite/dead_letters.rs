@@ -19,6 +19,7 @@ use super::tx::Tx;
 use crate::dead_letters::{DeadFilter, DeadLetters, Replayed};
 use crate::inbox::{Accepted, NewMessage};
 use crate::page::{Direction, PageOf};
+use crate::recall::Once;
 use crate::{Reply, StoreError};
 
 /// The columns that [`dead_letter`] reads.
@@ -68,17 +69,21 @@ impl DeadLetters for SqliteStore {
         })
     }
 
-    fn replay(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, Replayed> {
-        self.shared.door.change(move |tx| tx.replay(message, endpoint))
+    fn replay_once(
+        &self,
+        (message, endpoint): (MessageKey, EndpointKey),
+        once: Once<Replayed>,
+    ) -> Reply<'static, Replayed> {
+        self.change_once(once, move |tx| tx.replay(message, endpoint))
     }
 
-    fn replay_edited(
+    fn replay_edited_once(
         &self,
-        message: MessageKey,
-        endpoint: EndpointKey,
+        (message, endpoint): (MessageKey, EndpointKey),
         edited: NewMessage,
+        once: Once<Option<Accepted>>,
     ) -> Reply<'static, Option<Accepted>> {
-        self.shared.door.change(move |tx| {
+        self.change_once(once, move |tx| {
             if dead_sends(tx.conn, message, endpoint)?.is_none() {
                 return Ok(None);
             }

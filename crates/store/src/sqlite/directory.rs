@@ -22,15 +22,17 @@ use super::{SqliteStore, event_types};
 use crate::Reply;
 use crate::directory::{Directory, EndpointChange, IdOrUid, NewEndpoint};
 use crate::page::{Direction, PageOf};
+use crate::recall::Once;
 
 impl Directory for SqliteStore {
-    fn create_app(
+    fn create_app_once(
         &self,
         org: PublicId,
         spec: ApplicationSpec,
         random: [u8; 12],
+        once: Once<Arc<Application>>,
     ) -> Reply<'static, Arc<Application>> {
-        self.shared.door.change(move |tx| tx.create_app(org, spec, random))
+        self.change_once(once, move |tx| tx.create_app(org, spec, random))
     }
 
     fn update_app(&self, app: AppKey, spec: ApplicationSpec) -> Reply<'static, Arc<Application>> {
@@ -85,18 +87,23 @@ impl Directory for SqliteStore {
         })
     }
 
-    fn create_endpoint(&self, endpoint: NewEndpoint) -> Reply<'static, Arc<Endpoint>> {
+    fn create_endpoint_once(
+        &self,
+        endpoint: NewEndpoint,
+        once: Once<Arc<Endpoint>>,
+    ) -> Reply<'static, Arc<Endpoint>> {
         let cipher = self.cipher.clone();
-        self.shared.door.change(move |tx| tx.create_endpoint(endpoint, cipher.as_ref()))
+        self.change_once(once, move |tx| tx.create_endpoint(endpoint, cipher.as_ref()))
     }
 
-    fn change_endpoint(
+    fn change_endpoint_once(
         &self,
         endpoint: EndpointKey,
         change: EndpointChange,
+        once: Once<Arc<Endpoint>>,
     ) -> Reply<'static, Arc<Endpoint>> {
         let cipher = self.cipher.clone();
-        self.shared.door.change(move |tx| tx.change_endpoint(endpoint, change, cipher.as_ref()))
+        self.change_once(once, move |tx| tx.change_endpoint(endpoint, change, cipher.as_ref()))
     }
 
     fn delete_endpoint(&self, endpoint: EndpointKey) -> Reply<'static, ()> {
@@ -113,8 +120,13 @@ impl Directory for SqliteStore {
         self.readers.read(move |conn| past_endpoints(conn, &keys, cipher.as_ref()))
     }
 
-    fn create_event_type(&self, org: PublicId, event_type: EventType) -> Reply<'static, EventType> {
-        self.shared.door.change(move |tx| event_types::create(tx, org, event_type))
+    fn create_event_type_once(
+        &self,
+        org: PublicId,
+        event_type: EventType,
+        once: Once<EventType>,
+    ) -> Reply<'static, EventType> {
+        self.change_once(once, move |tx| event_types::create(tx, org, event_type))
     }
 
     fn update_event_type(&self, org: PublicId, event_type: EventType) -> Reply<'static, EventType> {

@@ -16,9 +16,10 @@ use rusqlite::Row;
 use webhook::Secret;
 
 use super::codes::Code;
-use super::fault::{corrupt, unreadable};
+use super::fault::unreadable;
 use super::pack::{Packer, Unpacker, read_texts};
 use super::rows::{code_at, id_at, maybe_blob, maybe_code, maybe_narrow, narrow_at, span, time_at};
+use super::seal::{open, seal};
 use crate::StoreError;
 use crate::cipher::Cipher;
 
@@ -26,10 +27,6 @@ use crate::cipher::Cipher;
 pub(super) const ENDPOINT: &str = "endpoint.key, endpoint.id, endpoint.app, app.id, endpoint.uid, url, description, \
      spec_version, disabled, event_types, channels, endpoint.throttle_rate, endpoint.metadata, headers, retry, \
      breaker, timeout, ordering, secrets, endpoint.version, endpoint.created_at, endpoint.updated_at";
-
-/// What the first byte of stored secrets says.
-const PLAIN: u8 = 0;
-const SEALED: u8 = 1;
 
 /// Reads [`ENDPOINT`].
 pub(super) fn endpoint(
@@ -186,11 +183,7 @@ pub(super) fn seal_secrets(
             packer.number(at.as_micros().cast_unsigned());
         });
     });
-    let (tag, bytes) = match cipher {
-        Some(cipher) => (SEALED, cipher.seal(&packer.done(), owner.as_bytes())?),
-        None => (PLAIN, packer.done()),
-    };
-    Ok([&[tag], &bytes[..]].concat())
+    seal(&packer.done(), owner.as_bytes(), cipher)
 }
 
 /// Opens and reads secrets.
@@ -199,21 +192,8 @@ pub(super) fn open_secrets(
     owner: PublicId,
     cipher: Option<&Cipher>,
 ) -> Result<Vec<LiveSecret>, StoreError> {
-    let opened;
-    let packed = match (stored.split_first(), cipher) {
-        (Some((&PLAIN, plain)), _) => plain,
-        (Some((&SEALED, sealed)), Some(cipher)) => {
-            opened = cipher.open(sealed, owner.as_bytes())?;
-            &opened[..]
-        }
-        (Some((&SEALED, _)), None) => {
-            return Err(corrupt(
-                "the secrets in this database are encrypted: the main key they were sealed with is missing",
-            ));
-        }
-        _ => return Err(unreadable()),
-    };
-    Unpacker::new(packed).list(|packed| {
+    let packed = open(stored, owner.as_bytes(), cipher)?;
+    Unpacker::new(&packed).list(|packed| {
         let secret = Secret::parse(&packed.text()?).map_err(|_| unreadable())?;
         let expires_at = packed.maybe(Unpacker::number)?;
         let expires_at = expires_at.map(|at| Timestamp::from_micros(at.cast_signed()));

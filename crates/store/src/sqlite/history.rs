@@ -29,6 +29,7 @@ use crate::history::{
     Resent, Sent, SentFilter, payloads_fill,
 };
 use crate::page::PageOf;
+use crate::recall::Once;
 use crate::{Reply, StoreError};
 
 /// Deliveries that die in one piece when their payload goes: two rows for each.
@@ -125,8 +126,12 @@ impl History for SqliteStore {
         })
     }
 
-    fn resend(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, Resent> {
-        self.shared.door.change(move |tx| tx.resend(message, endpoint))
+    fn resend_once(
+        &self,
+        (message, endpoint): (MessageKey, EndpointKey),
+        once: Once<Resent>,
+    ) -> Reply<'static, Resent> {
+        self.change_once(once, move |tx| tx.resend(message, endpoint))
     }
 
     fn expunge(&self, message: MessageKey) -> Reply<'static, ()> {

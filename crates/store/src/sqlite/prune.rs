@@ -18,12 +18,14 @@ use crate::prune::{Cursor, Prune, Pruned, Retention};
 
 /// Everything that is read or deleted by a piece, lists and waiting rows aside.
 #[cfg(test)]
-pub(super) const STATEMENTS: [&str; 11] = [
+pub(super) const STATEMENTS: [&str; 13] = [
+    plan::ANSWERS,
     plan::PERIOD,
     plan::NAMED,
     plan::CLOSED,
     plan::MESSAGES,
     plan::NEEDED,
+    apply::DELETE_ANSWER,
     apply::DISCARD,
     apply::CLEAR,
     apply::ATTEMPTS_OF,

@@ -8,6 +8,7 @@ use rusqlite::{Row, params};
 use super::SqliteStore;
 use super::rows::{all, bytes_at, id_at, time_at};
 use super::tx::Tx;
+use crate::recall::Once;
 use crate::revocations::{Expired, Revocations, Revoked};
 use crate::{Reply, StoreError};
 
@@ -35,8 +36,8 @@ impl Revocations for SqliteStore {
         })
     }
 
-    fn expire(&self, tokens: Vec<Expired>) -> Reply<'static, ()> {
-        self.shared.door.change(move |tx| {
+    fn expire_once(&self, tokens: Vec<Expired>, once: Once<()>) -> Reply<'static, ()> {
+        self.change_once(once, move |tx| {
             tokens.iter().try_for_each(|new| tx.expire(new))?;
             let over = tx.now.minus(APP_TOKEN_MAX * 2).as_micros();
             tx.batch.rows += tx.conn.prepare_cached(OVER)?.execute([over])?;

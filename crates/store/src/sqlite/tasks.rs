@@ -22,6 +22,7 @@ use super::scan::{PIECE_ROWS, Span, piece, walk};
 use super::tx::Tx;
 use crate::page::{Direction, PageOf};
 use crate::prune::days;
+use crate::recall::Once;
 use crate::tasks::{
     Act, Moved, Piece, Started, Tally, Task, TaskFilter, TaskSpec, TaskStatus, Tasks,
 };
@@ -57,8 +58,13 @@ pub(super) const WAITS: &str = "SELECT 1 FROM pending INDEXED BY pending_moved
      WHERE moved = 1 AND message = ?1 AND endpoint = ?2";
 
 impl Tasks for SqliteStore {
-    fn start(&self, spec: TaskSpec, random: [u8; 12]) -> Reply<'static, Started> {
-        self.shared.door.change(move |tx| tx.start_task(spec, random))
+    fn start_once(
+        &self,
+        spec: TaskSpec,
+        random: [u8; 12],
+        once: Once<Started>,
+    ) -> Reply<'static, Started> {
+        self.change_once(once, move |tx| tx.start_task(spec, random))
     }
 
     fn advance(&self, task: PublicId, piece: Piece) -> Reply<'static, Moved> {
@@ -78,13 +84,13 @@ impl Tasks for SqliteStore {
         })
     }
 
-    fn end(
+    fn end_once(
         &self,
         task: PublicId,
-        status: TaskStatus,
-        error: Option<String>,
+        (status, error): (TaskStatus, Option<String>),
+        once: Once<Option<Box<Task>>>,
     ) -> Reply<'static, Option<Box<Task>>> {
-        self.shared.door.change(move |tx| {
+        self.change_once(once, move |tx| {
             let Some(mut found) = running(tx.conn, task)? else { return Ok(None) };
             (found.status, found.error, found.updated_at) = (status, error, tx.now);
             tx.put_task(&found)?;

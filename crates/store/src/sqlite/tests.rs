@@ -25,6 +25,7 @@ use crate::history::History as _;
 use crate::inbox::{Accepted, Inbox as _};
 use crate::ledger::{Follow, Ledger as _, Recorded};
 use crate::queue::Queue as _;
+use crate::recall::{Made, Recall as _, Told};
 use world::{World, answered, failed};
 
 #[tokio::test]
@@ -61,6 +62,21 @@ async fn secrets_open_only_with_their_key() {
     }
     world.reopen();
     assert!(world.store.endpoint(world.endpoint.key).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn answers_are_sealed_as_secrets_are() {
+    let mut world = World::with_cipher(Some(Cipher::from_main_key("main"))).await;
+    let (body, made) = (bytes::Bytes::from_static(b"the answer"), Made::Nothing);
+    let (key, told) =
+        (IngestKey { scope: [1; 16], body: [2; 16] }, Told { status: 200, body, made });
+    world.store.keep(key, told.clone()).await.unwrap();
+    let path = world.path();
+    world.store.close();
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(!bytes.windows(10).any(|piece| piece == b"the answer"), "it stands in the file");
+    world.reopen();
+    assert_eq!(world.store.recall(key.scope).await.unwrap().unwrap().told, told);
 }
 
 #[tokio::test]

@@ -37,6 +37,8 @@ macro_rules! suites {
             prune: of::prune::CASES,
             prune_withdrawn: of::prune::WITHDRAWN,
             notices: of::notices::CASES,
+            recall: of::recall::CASES,
+            recall_changes: of::recall::CHANGES,
             revocations: of::revocations::CASES,
             tasks: of::tasks::CASES,
             task_pieces: of::tasks::PIECES,

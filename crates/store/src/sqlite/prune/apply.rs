@@ -26,6 +26,7 @@ pub(super) const ATTEMPTS_OF: &str =
 pub(super) const DELETE_ATTEMPT: &str = "DELETE FROM attempt WHERE key = ?1";
 pub(super) const DELETE_CLOSED: &str = "DELETE FROM closed WHERE place IN
      (SELECT place FROM closed INDEXED BY closed_of WHERE message = ?1 LIMIT ?2)";
+pub(super) const DELETE_ANSWER: &str = "DELETE FROM answer WHERE number = ?1 AND at = ?2";
 pub(super) const DELETE_MESSAGE: &str = "DELETE FROM message WHERE key = ?1";
 
 /// Attempts of one message that go at once, though the piece has room for more.
@@ -48,6 +49,18 @@ impl Tx<'_> {
     ) -> Result<Pruned, StoreError> {
         let mut counts = Counts::default();
         let (end, after): (End, fn(u64, Cursor) -> Cursor) = match plan.work {
+            Work::Answers(answers) => {
+                let end = self.each(
+                    &answers,
+                    |(number, _)| *number,
+                    |tx, (number, at), _| {
+                        // One that was kept anew since the plan was made stays.
+                        counts.answers += tx.write(DELETE_ANSWER, [number, at])?;
+                        Ok(true)
+                    },
+                );
+                (end?, |_, from| from)
+            }
             Work::Named(named) => {
                 let end = self.each(
                     &named,

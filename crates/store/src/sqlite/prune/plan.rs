@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use domain::delivery::Pending;
 use domain::ids::key_floor;
-use domain::limits::OPERATION_ROWS_MAX;
+use domain::limits::{IDEMPOTENCY_WINDOW, OPERATION_ROWS_MAX};
 use domain::message::hours;
 use resilience::Timestamp;
 use rusqlite::Connection;
@@ -40,6 +40,10 @@ pub(super) const NEEDED: &str =
     "SELECT 1 FROM closed INDEXED BY closed_of WHERE message = ?1 AND state = 1
      UNION ALL SELECT 1 FROM pending INDEXED BY pending_moved WHERE moved = 1 AND message = ?1";
 
+/// Answers whose time is over.
+pub(super) const ANSWERS: &str =
+    "SELECT number, at FROM answer INDEXED BY answer_at WHERE at <= ?1 ORDER BY at LIMIT ?2";
+
 /// A commit may be seen by readers so long after the time it carries.
 const COMMIT_SLACK: Duration = Duration::from_secs(60);
 
@@ -51,6 +55,8 @@ pub(in crate::sqlite) struct Plan {
 
 /// Things of one kind, oldest first.
 pub(in crate::sqlite) enum Work {
+    /// Answers, and when they were kept.
+    Answers(Vec<(i64, i64)>),
     /// A message's payload, and the rows that wait for it and were never moved.
     Named(Vec<(i64, Vec<Pending>)>),
     /// By place.
@@ -66,7 +72,7 @@ impl Work {
         match self {
             Self::Named(named) => named.is_empty(),
             Self::DeadLetters(keys) | Self::Payloads(keys) => keys.is_empty(),
-            Self::Messages(messages) => messages.is_empty(),
+            Self::Messages(pairs) | Self::Answers(pairs) => pairs.is_empty(),
         }
     }
 }
@@ -78,6 +84,10 @@ pub(super) fn plan(
     (now, keep): (Timestamp, &Retention),
     from: Cursor,
 ) -> Result<Plan, StoreError> {
+    let answers = over(conn, now)?;
+    if !answers.is_empty() {
+        return Ok(Plan { work: Work::Answers(answers), reached: Some(from) });
+    }
     let mut search = Search { conn, shared, looked: false };
     let named = search.named(now)?;
     if !named.is_empty() {
@@ -104,6 +114,15 @@ pub(super) fn plan(
     let (due, last) = search.walk(span, |row| !(row.payload && row.named))?;
     let work = Work::Messages(due.iter().map(|row| (row.key, row.app)).collect());
     Ok(Plan { work, reached: last.map(|messages| Cursor { messages, ..from }) })
+}
+
+/// Answers that nobody is given any more.
+fn over(conn: &Connection, now: Timestamp) -> Result<Vec<(i64, i64)>, StoreError> {
+    let mut statement = conn.prepare_cached(ANSWERS)?;
+    let until = now.minus(IDEMPOTENCY_WINDOW).as_micros();
+    all(&mut statement.query([until, bound(OPERATION_ROWS_MAX)])?, |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
 }
 
 /// A key as SQL compares it.
