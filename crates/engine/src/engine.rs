@@ -14,6 +14,7 @@ use store::StoreError;
 use store::commits::{BatchStats, Commits, Fresh};
 use store::directory::IdOrUid;
 use store::inbox::Accepted;
+use store::recall::Once;
 use store::tasks::{Started, Task, TaskSpec, TaskStatus};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -175,16 +176,21 @@ impl Engine {
         &self,
         spec: TaskSpec,
         random: [u8; 12],
+        once: Once<Started>,
     ) -> Result<Started, StoreError> {
-        let started = self.stores.tasks.start(spec, random).await?;
+        let started = self.stores.tasks.start_once(spec, random, once).await?;
         self.new_task.notify_one();
         Ok(started)
     }
 
     /// Stops a background task at once: what it put into lanes is sent, and nothing follows. `None`
     /// when it does not run.
-    pub async fn cancel_task(&self, task: PublicId) -> Result<Option<Box<Task>>, StoreError> {
-        self.stores.tasks.end(task, TaskStatus::Cancelled, None).await
+    pub async fn cancel_task(
+        &self,
+        task: PublicId,
+        once: Once<Option<Box<Task>>>,
+    ) -> Result<Option<Box<Task>>, StoreError> {
+        self.stores.tasks.end_once(task, (TaskStatus::Cancelled, None), once).await
     }
 
     /// Whether a send of this delivery is under way. One whose result is on its way to the ledger

@@ -62,6 +62,7 @@ pub(super) struct PruneMetrics {
     dead_letters: Counter,
     messages: Counter,
     attempts: Counter,
+    answers: Counter,
 }
 
 impl PruneMetrics {
@@ -72,6 +73,7 @@ impl PruneMetrics {
             dead_letters: of_kind("dead_letter"),
             messages: of_kind("message"),
             attempts: of_kind("attempt"),
+            answers: of_kind("answer"),
         }
     }
 
@@ -80,6 +82,7 @@ impl PruneMetrics {
         self.dead_letters.increment(counts.dead_letters as u64);
         self.messages.increment(counts.messages as u64);
         self.attempts.increment(counts.attempts as u64);
+        self.answers.increment(counts.answers as u64);
     }
 }
 

@@ -26,7 +26,7 @@ use super::own;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, flag, text, texts, whole};
-use crate::http::idempotency::{Answer, Done, Made};
+use crate::http::idempotency::{Done, Made, Ticket};
 use crate::http::problem::Problem;
 use crate::http::tokens::{Caller, Grant};
 use crate::state::Shared;
@@ -58,12 +58,14 @@ pub(super) async fn portal(
     let app = app_or_new(&shared, &caller, &app, application).await?;
     let url = received.origin();
     let (peyk, place) = (Arc::clone(&shared), [app.app.key.0.cast_unsigned()]);
-    let work = async move {
+    let work = async move |_| {
         let (org, id) = (app.app.org.text(Kind::Organisation), app.app.id.text(Kind::Application));
         let token = peyk.tokens.grant((&org, Some(&id)), &grant, peyk.now());
         let token = token.ok_or_else(Problem::overloaded)?;
         let shown = AccessOut { url: format!("{url}/portal/#key={token}"), token };
-        Ok(Done::json(StatusCode::OK, &shown, Made::Application(app.app.key)))
+        let done = Done::json(StatusCode::OK, &shown, Made::Application(app.app.key));
+        // A token is nowhere stored.
+        Ok(done.passing())
     };
     once(&shared, (&caller, &received), &place, work).await
 }
@@ -164,7 +166,7 @@ pub(super) async fn expire_all(
     fields.finish()?;
     let app = own::app(&shared, &caller, &app).await?;
     let (peyk, place) = (Arc::clone(&shared), [app.app.key.0.cast_unsigned()]);
-    let work = async move {
+    let work = async move |ticket: Ticket| {
         let now = peyk.now();
         // Tokens say to the millisecond when they were issued.
         let issued_before = Timestamp::from_micros((now.as_micros() / 1_000 + 1) * 1_000);
@@ -174,9 +176,11 @@ pub(super) async fn expire_all(
             true => vec![expire(None)],
             false => sessions.into_iter().map(|session| expire(Some(session))).collect(),
         };
-        peyk.engine.stores().revocations.expire(tokens.clone()).await?;
+        let done = || Done::empty(StatusCode::NO_CONTENT);
+        let once = ticket.tells(move |(): &()| Some(done()));
+        peyk.engine.stores().revocations.expire_once(tokens.clone(), once).await?;
         peyk.tokens.revocations().expire(tokens, now);
-        Ok(Done { answer: Answer::empty(StatusCode::NO_CONTENT), made: Made::Nothing })
+        Ok(done())
     };
     // Not undone by a caller that hangs up.
     let answer = async move { once(&shared, (&caller, &received), &place, work).await };

@@ -14,6 +14,7 @@ use http::StatusCode;
 use store::StoreError;
 use store::directory::IdOrUid;
 use store::page::Direction;
+use store::recall::Once;
 
 use super::once::once;
 use super::own;
@@ -21,7 +22,7 @@ use super::views::application::ApplicationOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, checked, metadata, whole};
-use crate::http::idempotency::{Answer, Done, Made};
+use crate::http::idempotency::{Answer, Done, Made, Ticket};
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
@@ -56,8 +57,12 @@ pub(super) async fn create(
     let get_if_exists = query.flag("get_if_exists", false)?;
     let spec = spec_of(Fields::parse(&received.body)?, None)?;
     let (peyk, by) = (Arc::clone(&shared), Arc::clone(&caller));
-    let work = async move {
-        let (status, app) = match made(&peyk, &by, spec.clone()).await {
+    let work = async move |ticket: Ticket| {
+        let done = |status, app: &Application| {
+            Done::json(status, &ApplicationOut::from(app), Made::Application(app.key))
+        };
+        let once = ticket.tells(move |app: &Arc<Application>| Some(done(StatusCode::CREATED, app)));
+        let (status, app) = match made(&peyk, &by, spec.clone(), once).await {
             Err(StoreError::Conflict(_)) if get_if_exists => {
                 let which = IdOrUid::Uid(spec.uid.unwrap_or_default());
                 let found = peyk.engine.stores().directory.app(by.org, which).await?;
@@ -65,7 +70,7 @@ pub(super) async fn create(
             }
             made => (StatusCode::CREATED, made?),
         };
-        Ok(Done::json(status, &ApplicationOut::from(&*app), Made::Application(app.key)))
+        Ok(done(status, &app))
     };
     once(&shared, (&caller, &received), &[], work).await
 }
@@ -94,7 +99,7 @@ pub(super) async fn put(
     let found = shared.engine.stores().directory.app(caller.org, which).await?;
     let (status, app) = match found {
         Some(found) => (StatusCode::OK, changed(&shared, &found.app, spec).await?),
-        None => (StatusCode::CREATED, made(&shared, &caller, spec).await?),
+        None => (StatusCode::CREATED, made(&shared, &caller, spec, None).await?),
     };
     Ok(Answer::json(status, &ApplicationOut::from(&*app)).into_response())
 }
@@ -133,9 +138,10 @@ pub(super) async fn made(
     shared: &Shared,
     caller: &Caller,
     spec: ApplicationSpec,
+    once: Once<Arc<Application>>,
 ) -> Result<Arc<Application>, StoreError> {
     let directory = &shared.engine.stores().directory;
-    let app = directory.create_app(caller.org, spec, random()?).await?;
+    let app = directory.create_app_once(caller.org, spec, random()?, once).await?;
     shared.engine.settled().await;
     Ok(app)
 }

@@ -80,7 +80,7 @@ pub(super) async fn force(
     fields.finish()?;
     let key = own::endpoint(&shared, &caller, (&app, &endpoint)).await?.key;
     let peyk = Arc::clone(&shared);
-    let work = async move {
+    let work = async move |_| {
         peyk.engine.force(key, forced.flatten()).await?;
         Ok(Done::json(StatusCode::OK, &shown(&peyk, key).await?, Made::Nothing))
     };

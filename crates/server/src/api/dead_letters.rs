@@ -31,7 +31,7 @@ use super::views::message::PayloadOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::Fields;
-use crate::http::idempotency::{Answer, Done, Made};
+use crate::http::idempotency::{Answer, Done, Made, Ticket};
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::{Query, refuse};
@@ -159,16 +159,20 @@ pub(super) async fn replay(
     let found = Found::at(&shared, &caller, &app, &letter).await?;
     let peyk = Arc::clone(&shared);
     let place = [found.message.key.0, found.endpoint.0.cast_unsigned()];
-    let work = async move {
+    let work = async move |ticket: Ticket| {
         let (key, id) = match edited {
-            None => found.replay(&peyk).await?,
-            Some(payload) => found.replay_edited(&peyk, payload).await?,
+            None => found.replay(&peyk, &ticket).await?,
+            Some(payload) => found.replay_edited(&peyk, payload, &ticket).await?,
         };
         peyk.engine.let_one(found.endpoint, key);
-        let shown = ReplayOut { msg_id: id.text(Kind::Message) };
-        Ok(Done::json(StatusCode::ACCEPTED, &shown, Made::Nothing))
+        Ok(replayed_as(id))
     };
     once(&shared, (&caller, &received), &place, work).await
+}
+
+fn replayed_as(id: PublicId) -> Done {
+    let shown = ReplayOut { msg_id: id.text(Kind::Message) };
+    Done::json(StatusCode::ACCEPTED, &shown, Made::Nothing)
 }
 
 /// The payload to send instead, byte for byte. The body may be left out.
@@ -220,9 +224,15 @@ impl Found {
         Ok(dead_letters.dead_letter(self.message.key, self.endpoint).await?)
     }
 
-    async fn replay(&self, shared: &Shared) -> Result<(MessageKey, PublicId), Problem> {
+    async fn replay(
+        &self,
+        shared: &Shared,
+        ticket: &Ticket,
+    ) -> Result<(MessageKey, PublicId), Problem> {
         let dead_letters = &shared.engine.stores().dead_letters;
-        match dead_letters.replay(self.message.key, self.endpoint).await? {
+        let id = self.message.id;
+        let once = ticket.tells(move |made| (*made == Replayed::Pending).then(|| replayed_as(id)));
+        match dead_letters.replay_once((self.message.key, self.endpoint), once).await? {
             Replayed::Pending => Ok((self.message.key, self.message.id)),
             Replayed::NotDead => Err(not_dead()),
             Replayed::PayloadGone => Err(payload_gone()),
@@ -234,6 +244,7 @@ impl Found {
         &self,
         shared: &Shared,
         payload: bytes::Bytes,
+        ticket: &Ticket,
     ) -> Result<(MessageKey, PublicId), Problem> {
         let stores = shared.engine.stores();
         let mut spec = self.message.spec.clone();
@@ -253,9 +264,12 @@ impl Found {
                 key: None,
                 edited_from: Some(self.message.id),
             };
-            let replayed =
-                stores.dead_letters.replay_edited(self.message.key, self.endpoint, edited);
-            match replayed.await? {
+            let once = ticket.tells(|made| match made {
+                Some(Accepted::New { id, .. }) => Some(replayed_as(*id)),
+                _ => None,
+            });
+            let letter = (self.message.key, self.endpoint);
+            match stores.dead_letters.replay_edited_once(letter, edited, once).await? {
                 Some(Accepted::New { key, id, .. }) => return Ok((key, id)),
                 Some(Accepted::NoApplication) => return Err(own::missing()),
                 None => return Err(not_dead()),

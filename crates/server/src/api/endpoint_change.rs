@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use domain::endpoint::Endpoint;
 use store::directory::EndpointChange;
+use store::recall::Once;
 
 use crate::http::problem::Problem;
 use crate::state::Shared;
@@ -15,8 +16,10 @@ pub(super) async fn change(
     shared: &Shared,
     old: &Endpoint,
     change: EndpointChange,
+    once: Once<Arc<Endpoint>>,
 ) -> Result<Arc<Endpoint>, Problem> {
-    let endpoint = shared.engine.stores().directory.change_endpoint(old.key, change).await?;
+    let directory = &shared.engine.stores().directory;
+    let endpoint = directory.change_endpoint_once(old.key, change, once).await?;
     shared.engine.settled().await;
     Ok(endpoint)
 }

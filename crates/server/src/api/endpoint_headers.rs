@@ -113,7 +113,8 @@ fn patched(
 async fn written(shared: &Shared, old: &Endpoint, list: Vec<(String, String)>) -> Answered {
     let mut spec = old.spec.clone();
     spec.headers = list;
-    change(shared, old, EndpointChange { spec: Some(spec), ..EndpointChange::default() }).await?;
+    let spec = EndpointChange { spec: Some(spec), ..EndpointChange::default() };
+    change(shared, old, spec, None).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

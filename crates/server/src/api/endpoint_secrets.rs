@@ -25,7 +25,7 @@ use crate::config::settings::SigningKind;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, text, whole};
-use crate::http::idempotency::{Answer, Done, Made};
+use crate::http::idempotency::{Answer, Done, Made, Ticket};
 use crate::http::problem::Problem;
 use crate::state::{Shared, random};
 
@@ -72,14 +72,17 @@ pub(super) async fn rotate(
     let grace = Duration::from_secs(grace.unwrap_or(limits::SECRET_GRACE_SECS));
     let key = own::endpoint(&shared, &caller, (&app, &endpoint)).await?.key;
     let peyk = Arc::clone(&shared);
-    let work = async move {
+    let work = async move |ticket: Ticket| {
         let _edit = peyk.edits.lock().await;
         let old = peyk.engine.stores().directory.endpoint(key).await?.ok_or_else(own::missing)?;
         let secret = or_made(&peyk, secret)?;
         let secrets = rotated(&old.secrets, secret, grace, peyk.now())?;
         let change_of = EndpointChange { secrets: Some(secrets), ..EndpointChange::default() };
-        let endpoint = change(&peyk, &old, change_of).await?;
-        Ok(Done::json(StatusCode::OK, &SecretOut::of(&endpoint)?, Made::Nothing))
+        let done = |endpoint: &Arc<Endpoint>| {
+            Ok::<_, Problem>(Done::json(StatusCode::OK, &SecretOut::of(endpoint)?, Made::Nothing))
+        };
+        let once = ticket.tells(move |endpoint| done(endpoint).ok());
+        done(&change(&peyk, &old, change_of, once).await?)
     };
     once(&shared, (&caller, &received), &[key.0.cast_unsigned()], work).await
 }

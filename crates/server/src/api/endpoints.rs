@@ -15,6 +15,7 @@ use domain::ids::{Kind, PublicId};
 use http::StatusCode;
 use store::directory::{EndpointChange, NewEndpoint};
 use store::page::Direction;
+use store::recall::Once;
 use webhook::Secret;
 
 use super::endpoint_change::change;
@@ -27,7 +28,7 @@ use super::views::endpoint::EndpointOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::Fields;
-use crate::http::idempotency::{Answer, Done, Made};
+use crate::http::idempotency::{Answer, Done, Made, Ticket};
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
@@ -65,11 +66,15 @@ pub(super) async fn create(
     let spec = spec_of(fields, None, &shared.settings)?;
     let app = own::app(&shared, &caller, &app).await?;
     let (peyk, by, place) = (Arc::clone(&shared), Arc::clone(&caller), app.app.key.0);
-    let work = async move {
+    let work = async move |ticket: Ticket| {
         types_exist(&peyk, &by, &spec, None).await?;
-        let endpoint = made(&peyk, &app, spec, secret).await?;
-        let shown = EndpointOut::from(&*endpoint);
-        Ok(Done::json(StatusCode::CREATED, &shown, Made::Endpoint(endpoint.key)))
+        let done = |endpoint: &Arc<Endpoint>| {
+            let shown = EndpointOut::from(&**endpoint);
+            Done::json(StatusCode::CREATED, &shown, Made::Endpoint(endpoint.key))
+        };
+        let once = ticket.tells(move |endpoint| Some(done(endpoint)));
+        let endpoint = made(&peyk, &app, (spec, secret), once).await?;
+        Ok(done(&endpoint))
     };
     once(&shared, (&caller, &received), &[place.cast_unsigned()], work).await
 }
@@ -113,7 +118,7 @@ pub(super) async fn put(
             }
             (StatusCode::OK, changed(&shared, &old, spec).await?)
         }
-        None => (StatusCode::CREATED, made(&shared, &app, spec, secret).await?),
+        None => (StatusCode::CREATED, made(&shared, &app, (spec, secret), None).await?),
     };
     Ok(Answer::json(status, &EndpointOut::from(&*endpoint)).into_response())
 }
@@ -150,8 +155,8 @@ pub(super) async fn delete(
 async fn made(
     shared: &Shared,
     app: &AppSnapshot,
-    spec: EndpointSpec,
-    secret: Option<Secret>,
+    (spec, secret): (EndpointSpec, Option<Secret>),
+    once: Once<Arc<Endpoint>>,
 ) -> Result<Arc<Endpoint>, Problem> {
     let most = shared.settings.bounds.endpoints_per_app;
     if app.endpoints.len() >= most {
@@ -164,7 +169,7 @@ async fn made(
         secret: secrets::newest(secrets::or_made(shared, secret)?),
         random: random()?,
     };
-    let endpoint = shared.engine.stores().directory.create_endpoint(new).await?;
+    let endpoint = shared.engine.stores().directory.create_endpoint_once(new, once).await?;
     shared.engine.settled().await;
     Ok(endpoint)
 }
@@ -174,7 +179,8 @@ async fn changed(
     old: &Endpoint,
     spec: EndpointSpec,
 ) -> Result<Arc<Endpoint>, Problem> {
-    change(shared, old, EndpointChange { spec: Some(spec), ..EndpointChange::default() }).await
+    let spec = EndpointChange { spec: Some(spec), ..EndpointChange::default() };
+    change(shared, old, spec, None).await
 }
 
 /// An endpoint may newly filter only on event types that exist, are not archived, and are the

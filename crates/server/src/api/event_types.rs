@@ -21,7 +21,7 @@ use super::views::event_type::EventTypeOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, checked, flag};
-use crate::http::idempotency::{Answer, Done, Made};
+use crate::http::idempotency::{Answer, Done, Made, Ticket};
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
@@ -79,9 +79,15 @@ pub(super) async fn create(
     let name = fields.firm("name", None, None, checked(text::event_type_name));
     let made = read_type(fields, name.unwrap_or_default(), None, &shared)?;
     let (peyk, org) = (Arc::clone(&shared), caller.org);
-    let work = async move {
+    let work = async move |ticket: Ticket| {
+        let done = move |stored: &EventType| {
+            let (name, created_at) = (stored.name.clone(), stored.created_at);
+            let shown = EventTypeOut::new(stored.clone(), true);
+            Done::json(StatusCode::CREATED, &shown, Made::EventType { org, name, created_at })
+        };
+        let once = ticket.tells(move |stored| Some(done(stored)));
         let directory = &peyk.engine.stores().directory;
-        let write = directory.create_event_type(org, made.clone());
+        let write = directory.create_event_type_once(org, made.clone(), once);
         let stored = match peyk.schemas.write((org, made.name), write).await {
             Err(StoreError::Conflict(_)) => {
                 let detail = "An event type with this name exists already";
@@ -89,9 +95,7 @@ pub(super) async fn create(
             }
             stored => stored?,
         };
-        let (name, created_at) = (stored.name.clone(), stored.created_at);
-        let shown = EventTypeOut::new(stored, true);
-        Ok(Done::json(StatusCode::CREATED, &shown, Made::EventType { org, name, created_at }))
+        Ok(done(&stored))
     };
     once(&shared, (&caller, &received), &[], work).await
 }

@@ -148,7 +148,7 @@ pub(super) async fn create_application(
         (Some(uid), IdOrUid::Uid(named)) if uid == named => {}
         _ => return refuse("application_uid_mismatch", "must be the uid in the path"),
     }
-    match applications::made(shared, caller, spec).await {
+    match applications::made(shared, caller, spec, None).await {
         // Somebody else was faster; theirs will do.
         Ok(_) | Err(StoreError::Conflict(_)) => Ok(()),
         Err(fault) => Err(fault.into()),

@@ -1,7 +1,8 @@
 //! The frame of a POST that may be sent again: one effect and one answer for one key.
 //!
 //! In: who asks, what was received, what the path leads to by inner number, and the work. Out: the
-//! answer of the work, or the first one's. A key belongs to the thing and not to its name: under
+//! answer of the work, or the first one's. The work hands its ticket to the write that is its
+//! effect, so that both are stored as one. A key belongs to the thing and not to its name: under
 //! the name of a deleted one a repeat begins anew, and so it does when what it made is gone.
 //! Never: answer with what is no longer there.
 
@@ -10,24 +11,29 @@ use std::sync::Arc;
 use axum::response::Response;
 
 use crate::http::extract::Received;
-use crate::http::idempotency::{Answer, Done, Made};
+use crate::http::idempotency::{Answer, Asked, Done, Made, Ticket};
 use crate::http::problem::Problem;
 use crate::http::tokens::Caller;
 use crate::state::Shared;
 
 /// Does `work`, unless this request was answered before under its key.
-pub(super) async fn once(
+pub(super) async fn once<F>(
     shared: &Arc<Shared>,
     (caller, received): (&Caller, &Received),
     place: &[u64],
-    work: impl Future<Output = Result<Done, Problem>> + Send + 'static,
-) -> Result<Response, Problem> {
+    work: impl FnOnce(Ticket) -> F + Send + 'static,
+) -> Result<Response, Problem>
+where
+    F: Future<Output = Result<Done, Problem>> + Send + 'static,
+{
     let Some(key) = received.ingest_key(caller, place)? else {
-        return work.await.map(|done| done.answer.into_response());
+        return work(Ticket::none()).await.map(Done::into_response);
     };
     let peyk = Arc::clone(shared);
     let stands = async move |made| is_there(&peyk, made).await;
-    shared.answers.once(key, shared.now(), stands, work).await.map(Answer::into_response)
+    let recall = Arc::clone(&shared.engine.stores().recall);
+    let asked = Asked { key, now: shared.now(), recall };
+    shared.answers.once(asked, stands, work).await.map(Answer::into_response)
 }
 
 /// Whether what an answer tells of is still there.

@@ -74,7 +74,7 @@ pub(super) async fn import(
     caller.org_only()?;
     let import = read(&received.body, &shared.schemas)?;
     let (peyk, org) = (Arc::clone(&shared), caller.org);
-    let work = async move {
+    let work = async move |_| {
         let data = carry_out(&peyk, org, import).await?;
         Ok(Done::json(StatusCode::OK, &ImportOut { data }, Made::Nothing))
     };

@@ -14,7 +14,7 @@ use super::once::once;
 use super::own;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
-use crate::http::idempotency::{Done, Made};
+use crate::http::idempotency::{Done, Made, Ticket};
 use crate::http::problem::Problem;
 use crate::state::Shared;
 
@@ -29,7 +29,7 @@ pub(super) async fn resend(
     let endpoint = own::endpoint_of(&app, &endpoint)?;
     let message = own::message_of(&shared, app.app.key, &message).await?.key;
     let (peyk, place) = (Arc::clone(&shared), [message.0, endpoint.key.0.cast_unsigned()]);
-    let work = async move {
+    let work = async move |ticket: Ticket| {
         if endpoint.spec.disabled.is_some() {
             return Err(endpoint_disabled());
         }
@@ -37,10 +37,11 @@ pub(super) async fn resend(
             let detail = "This message is being sent to this endpoint right now";
             return Err(Problem::conflict("in_flight", detail));
         }
-        match peyk.engine.stores().history.resend(message, endpoint.key).await? {
-            Resent::Pending => {
-                Ok(Done::json(StatusCode::ACCEPTED, &serde_json::Map::new(), Made::Nothing))
-            }
+        let done = || Done::json(StatusCode::ACCEPTED, &serde_json::Map::new(), Made::Nothing);
+        let once = ticket.tells(move |made| (*made == Resent::Pending).then(done));
+        let history = &peyk.engine.stores().history;
+        match history.resend_once((message, endpoint.key), once).await? {
+            Resent::Pending => Ok(done()),
             Resent::PayloadGone => Err(payload_gone()),
             Resent::Missing => Err(own::missing()),
         }

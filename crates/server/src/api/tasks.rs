@@ -21,7 +21,7 @@ use super::views::report::{self, ReportOut};
 use super::views::task::{NAMES, STATUSES, TaskOut, name_of, status_of};
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
-use crate::http::idempotency::{Answer, Done, Made};
+use crate::http::idempotency::{Answer, Done, Made, Ticket};
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::{Query, refuse};
@@ -156,10 +156,13 @@ pub(super) async fn cancel(
     let found = found(&shared, &caller, &task).await?;
     let peyk = Arc::clone(&shared);
     let place = [found.id.key()];
-    let work = async move {
-        let ended = peyk.engine.cancel_task(found.id).await?;
+    let work = async move |ticket: Ticket| {
+        let done =
+            |ended: &Task| Done::json(StatusCode::OK, &TaskOut::new(ended.clone()), Made::Nothing);
+        let once = ticket.tells(move |ended: &Option<Box<Task>>| ended.as_deref().map(done));
+        let ended = peyk.engine.cancel_task(found.id, once).await?;
         let ended = ended.ok_or_else(|| Problem::conflict("conflict", "The task has ended"))?;
-        Ok(Done::json(StatusCode::OK, &TaskOut::new(*ended), Made::Nothing))
+        Ok(done(&ended))
     };
     once(&shared, (&caller, &received), &place, work).await
 }
@@ -173,11 +176,16 @@ pub(super) async fn begin(
     let endpoint = spec.endpoint.map_or(0, |key| key.0.cast_unsigned());
     let place = [spec.app.0.cast_unsigned(), endpoint];
     let peyk = Arc::clone(shared);
-    let work = async move {
-        match peyk.engine.start_task(spec, random()?).await? {
-            Started::New(task) => {
-                Ok(Done::json(StatusCode::ACCEPTED, &TaskOut::new(*task), Made::Nothing))
-            }
+    let work = async move |ticket: Ticket| {
+        let done = |task: &Task| {
+            Done::json(StatusCode::ACCEPTED, &TaskOut::new(task.clone()), Made::Nothing)
+        };
+        let once = ticket.tells(move |started| match started {
+            Started::New(task) => Some(done(task)),
+            Started::Overlaps(_) => None,
+        });
+        match peyk.engine.start_task(spec, random()?, once).await? {
+            Started::New(task) => Ok(done(&task)),
             Started::Overlaps(other) => {
                 let other = other.text(Kind::Task);
                 let detail = format!("Background task {other} is at work on the same deliveries");

@@ -137,7 +137,7 @@ pub(super) async fn applications(
         return Err(Problem::field(&["body", "appIds"], rule, domain::error::Invalid::KIND));
     }
     let (peyk, org) = (Arc::clone(&shared), caller.org);
-    let work = async move {
+    let work = async move |_| {
         let report = new(reports::Kind::Applications, Standing::Running, peyk.now())?;
         let report = peyk.reports.begin(org, report).map_err(|other| {
             let other = other.text(Kind::Task);
@@ -153,7 +153,8 @@ pub(super) async fn applications(
             peyk.reports.end(id, standing, peyk.now());
         });
         let shown = StartedOut::new(report, unresolved);
-        Ok(Done::json(StatusCode::ACCEPTED, &shown, Made::Nothing))
+        // Reports end with the process, and so does what tells of one.
+        Ok(Done::json(StatusCode::ACCEPTED, &shown, Made::Nothing).passing())
     };
     once(&shared, (&caller, &received), &[], work).await
 }

@@ -174,3 +174,84 @@ async fn a_replay_with_another_payload_is_shown_as_asked_for() {
     assert_eq!((&row["triggerType"], &row["status"]), (&json!(1), &json!(0)));
     assert_eq!(receiver.hits().len(), 2);
 }
+
+/// Posts under a key of its own; the status and the body, byte for byte.
+async fn raw(server: &Server, (key, path, body): (&str, &str, &Value)) -> (u16, String) {
+    let headers = [("idempotency-key", key)];
+    let path = format!("/api/v1{path}");
+    let answer = server.send("POST", &path, &headers, body.to_string()).await;
+    (answer.status, answer.text())
+}
+
+#[tokio::test]
+async fn a_kill_forgets_no_answer_and_repeats_no_effect() {
+    let mut server = furnished().await;
+    let receiver = Receiver::scripted(|_, _| Reply::status(404)).await;
+    server.app_with("r", &receiver.url("/"), json!({})).await;
+    let id = server.message("r", json!({})).await;
+    let dead = server.wait_dead("r", 1).await.remove(0);
+    receiver.script(|_, _| Reply::status(200));
+    let replay = format!("/app/r/dead-letter/{}/replay", dead["id"].as_str().unwrap());
+    let resend = format!("/app/r/msg/{id}/endpoint/e/resend");
+    let big =
+        json!({"name": "big", "description": "", "schemas": {"1": {"title": "x".repeat(40_000)}}});
+    let spec =
+        json!({"spec": {"openapi": "3.1.0", "webhooks": {"w": {"post": {"description": "d"}}}}});
+    let posts = [
+        ("/app", json!({"name": "B"}), 201),
+        ("/app/a/endpoint", json!({"url": "https://h.example"}), 201),
+        ("/operational-webhook/endpoint", json!({"url": "https://h.example"}), 201),
+        ("/event-type", json!({"name": "u", "description": ""}), 201),
+        ("/event-type", big, 201),
+        ("/event-type/import/openapi", spec, 200),
+        ("/app/a/endpoint/e/secret/rotate", json!({}), 200),
+        ("/app/a/endpoint/e/breaker", json!({"state": "open"}), 200),
+        (&replay, json!({}), 202),
+        (&resend, json!({}), 202),
+        ("/app/a/msg/expunge-all-contents", json!({}), 202),
+        ("/auth/app/a/expire-all", json!({}), 204),
+    ];
+    let mut first = Vec::new();
+    for (number, (path, body, status)) in posts.iter().enumerate() {
+        let answer = raw(&server, (&format!("k{number}"), path, body)).await;
+        assert_eq!(answer.0, *status, "{path}: {}", answer.1);
+        first.push(answer);
+        if *path == replay {
+            server.wait_attempts("r", &id, 2).await;
+        }
+    }
+    server.wait_attempts("r", &id, 3).await;
+    server.kill_and_restart();
+    for ((number, (path, body, _)), first) in posts.iter().enumerate().zip(&first) {
+        let key = format!("k{number}");
+        assert_eq!(raw(&server, (&key, path, body)).await, *first, "{path}");
+        let mut other = body.clone();
+        other["unknown"] = json!(1);
+        assert_eq!(raw(&server, (&key, path, &other)).await.0, 422, "{path}");
+    }
+    let count = async |path: &str| {
+        let list = server.get(path).await.expect(200);
+        list["data"].as_array().unwrap().len()
+    };
+    assert_eq!(count("/app").await, 3, "a, r and B");
+    assert_eq!(count("/app/a/endpoint").await, 2);
+    assert_eq!(count("/operational-webhook/endpoint").await, 1);
+    assert_eq!(count("/background-task").await, 1);
+    server.wait_idle("r").await;
+    assert_eq!(receiver.hits().len(), 3, "the message, its replay, its resend");
+    let secret = server.get("/app/a/endpoint/e/secret").await.expect(200);
+    assert_eq!(secret.to_string(), first[6].1);
+}
+
+#[tokio::test]
+async fn a_kill_keeps_to_what_is_still_there() {
+    let mut server = furnished().await;
+    let endpoint = json!({"url": "https://h.example"});
+    let first = post(&server, "/app/a/endpoint", &endpoint).await.expect(201);
+    server.delete(&format!("/app/a/endpoint/{}", first["id"].as_str().unwrap())).await.expect(204);
+    server.kill_and_restart();
+    let second = post(&server, "/app/a/endpoint", &endpoint).await.expect(201);
+    assert_ne!(second["id"], first["id"]);
+    server.kill_and_restart();
+    assert_eq!(post(&server, "/app/a/endpoint", &endpoint).await.expect(201), second);
+}
