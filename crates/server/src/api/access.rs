@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use store::directory::IdOrUid;
 use store::revocations::{Expired, Revoked};
 
-use super::messages::create_application;
+use super::messages::{check_application, create_application};
 use super::once::once;
 use super::own;
 use crate::http::auth::Auth;
@@ -55,6 +55,7 @@ pub(super) async fn portal(
     let grant = grant(&mut fields);
     let application = fields.nullable_raw(&["application"], None, |_, raw| Ok(raw));
     fields.finish()?;
+    application.map_or(Ok(()), check_application)?;
     let app = app_or_new(&shared, &caller, &app, application).await?;
     let url = received.origin();
     let (peyk, place) = (Arc::clone(&shared), [app.app.key.0.cast_unsigned()]);

@@ -93,6 +93,7 @@ pub(super) async fn put(
     received: Received,
 ) -> Answered {
     caller.org_only()?;
+    own::can_be_named("app", &app)?;
     let spec = spec_of(Fields::parse(&received.body)?, None)?;
     let _edit = shared.edits.lock().await;
     let which = own::id_or_uid(Kind::Application, &app);

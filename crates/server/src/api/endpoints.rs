@@ -96,6 +96,7 @@ pub(super) async fn put(
     Place((app, endpoint)): Place<Names>,
     received: Received,
 ) -> Answered {
+    own::can_be_named("endpoint", &endpoint)?;
     let mut fields = Fields::parse(&received.body)?;
     let names_headers = fields.names("headers");
     let _edit = shared.edits.lock().await;

@@ -6,6 +6,7 @@
 //! stay as they are.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use bytes::Bytes;
 use domain::error::Invalid;
@@ -16,10 +17,13 @@ use domain::limits::{
 use domain::message::{ContentType, MessageSpec};
 use domain::text;
 use resilience::Timestamp;
-use serde::Deserialize;
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::http::fields::{Fields, checked, text as read_text, texts, time, time_of, whole};
+use crate::http::fields::{
+    Fields, checked, text as read_text, texts, time, time_of, whole, whole_of_float,
+};
 use crate::http::problem::Problem;
 
 /// A message that was read.
@@ -42,12 +46,43 @@ struct Shape<'a> {
     channels: Option<Vec<String>>,
     tags: Option<Vec<String>>,
     deliver_at: Option<String>,
-    payload_retention_period: Option<u8>,
-    payload_retention_hours: Option<u16>,
+    payload_retention_period: Option<Whole>,
+    payload_retention_hours: Option<Whole>,
     #[serde(borrow)]
     transformations_params: Option<&'a RawValue>,
     #[serde(borrow)]
     application: Option<&'a RawValue>,
+}
+
+/// A whole number as [`whole`] reads it.
+struct Whole(u16);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Number;
+
+        impl Visitor<'_> for Number {
+            type Value = Whole;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number")
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Whole, E> {
+                let fits = u16::try_from(number).map(Whole);
+                fits.map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
+            }
+
+            fn visit_f64<E: Error>(self, number: f64) -> Result<Whole, E> {
+                match whole_of_float(number) {
+                    Some(whole) => self.visit_u64(whole),
+                    None => Err(E::invalid_value(Unexpected::Float(number), &self)),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(Number)
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -109,23 +144,26 @@ fn check(spec: &MessageSpec) -> Result<(), Invalid> {
 }
 
 /// How long the payload is kept, named in days or in hours.
-fn retention_hours(days: Option<u8>, hours: Option<u16>) -> Result<Option<u16>, Invalid> {
+fn retention_hours(days: Option<Whole>, hours: Option<Whole>) -> Result<Option<u16>, Invalid> {
+    let day_range = u16::from(RETENTION_DAYS_MIN)..=u16::from(RETENTION_DAYS_MAX);
     let name = "payloadRetentionHours";
     match (days, hours) {
         (None, None) => Ok(None),
         (Some(_), Some(_)) => {
             Err(Invalid::new(name, "must not be given beside payloadRetentionPeriod"))
         }
-        (Some(days), None) if !(RETENTION_DAYS_MIN..=RETENTION_DAYS_MAX).contains(&days) => {
+        (Some(Whole(days)), None) if !day_range.contains(&days) => {
             let rule = format!("must be from {RETENTION_DAYS_MIN} to {RETENTION_DAYS_MAX} days");
             Err(Invalid::new("payloadRetentionPeriod", rule))
         }
-        (Some(days), None) => Ok(Some(u16::from(days) * 24)),
-        (None, Some(hours)) if !(RETENTION_HOURS_MIN..=RETENTION_HOURS_MAX).contains(&hours) => {
+        (Some(Whole(days)), None) => Ok(Some(days * 24)),
+        (None, Some(Whole(hours)))
+            if !(RETENTION_HOURS_MIN..=RETENTION_HOURS_MAX).contains(&hours) =>
+        {
             let rule = format!("must be from {RETENTION_HOURS_MIN} to {RETENTION_HOURS_MAX} hours");
             Err(Invalid::new(name, rule))
         }
-        (None, hours) => Ok(hours),
+        (None, Some(Whole(hours))) => Ok(Some(hours)),
     }
 }
 

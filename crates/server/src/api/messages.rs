@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use domain::application::ApplicationSpec;
 use domain::error::Invalid;
 use domain::idempotency::IngestKey;
 use domain::ids::{Kind, MessageKey, PublicId};
@@ -56,6 +57,7 @@ pub(super) async fn create(
     if spec.channels.len() > most {
         return Err(Invalid::new("channels", format!("must hold 1 to {most} channels")).into());
     }
+    application.map_or(Ok(()), check_application)?;
     // What is sent in place of the payload is no JSON.
     if payload.is_some() {
         let directory = &*shared.engine.stores().directory;
@@ -132,6 +134,16 @@ pub(super) fn answer(
     Ok(Answer::json(status, &answer).into_response())
 }
 
+/// Whether an application can be what a request brought along; it is told so though there is one
+/// already, and so none is created.
+pub(super) fn check_application(application: &RawValue) -> Result<(), Problem> {
+    read_application(application).map(drop)
+}
+
+fn read_application(application: &RawValue) -> Result<ApplicationSpec, Problem> {
+    applications::spec_of(Fields::parse_within("application", application)?, None)
+}
+
 /// Creates the application that a request brought along; its uid must be the one in the path.
 pub(super) async fn create_application(
     shared: &Shared,
@@ -142,7 +154,7 @@ pub(super) async fn create_application(
     let refuse = |kind: &'static str, rule: &str| {
         Err(Invalid::new("uid", rule).within("application").of_kind(kind).into())
     };
-    let spec = applications::spec_of(Fields::parse_within("application", application)?, None)?;
+    let spec = read_application(application)?;
     match (&spec.uid, which) {
         (None, _) => return refuse("application_uid_missing", "is required"),
         (Some(uid), IdOrUid::Uid(named)) if uid == named => {}

@@ -26,6 +26,12 @@ pub(super) fn id_or_uid(kind: Kind, text: &str) -> IdOrUid {
     PublicId::parse(kind, text).map_or_else(|| IdOrUid::Uid(text.to_owned()), IdOrUid::Id)
 }
 
+/// Refuses what no thing can be called, in a path that would make one.
+pub(super) fn can_be_named(part: &str, text: &str) -> Result<(), Problem> {
+    domain::text::uid(part, text, None)
+        .map_err(|fault| Problem::field(&["path", part], fault.rule, fault.kind))
+}
+
 /// The 404 of everything that is not there.
 pub(super) fn missing() -> Problem {
     Problem::not_found("Entity not found")

@@ -24,7 +24,7 @@ use super::tasks::begin;
 use super::views::sent::status;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
-use crate::http::fields::{Fields, checked, each, texts, time, whole};
+use crate::http::fields::{Fields, checked, each, texts, time, whole, whole_of};
 use crate::http::problem::Problem;
 use crate::http::tokens::Caller;
 use crate::spelling::one_of;
@@ -160,7 +160,7 @@ pub(super) fn event_types(fields: &mut Fields<'_>) -> Vec<String> {
 }
 
 fn class(name: &str, value: &Value) -> Result<u16, Invalid> {
-    let found = CLASSES.into_iter().find(|class| value.as_u64() == Some(u64::from(*class)));
+    let found = CLASSES.into_iter().find(|class| whole_of(value) == Some(u64::from(*class)));
     found.ok_or_else(|| {
         let names = CLASSES.map(|class| class.to_string());
         Invalid::new(name, one_of(&names.each_ref().map(String::as_str)))

@@ -287,12 +287,23 @@ pub(crate) fn flag(name: &str, value: &Value) -> Result<bool, Invalid> {
     value.as_bool().ok_or_else(|| Invalid::new(name, "must be true or false"))
 }
 
+/// A whole number from 0, also one that is written with a fraction of zero: JSON knows one kind of
+/// number.
+pub(crate) fn whole_of(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_f64().and_then(whole_of_float))
+}
+
+/// The same of a number that was read as one with a fraction.
+pub(crate) fn whole_of_float(number: f64) -> Option<u64> {
+    format!("{number:?}").strip_suffix(".0")?.parse().ok()
+}
+
 /// Reads a whole number in a range.
 pub(crate) fn whole<T: TryFrom<u64>>(
     range: RangeInclusive<u64>,
 ) -> impl FnOnce(&'static str, &Value) -> Result<T, Invalid> {
     move |name, value| {
-        let number = value.as_u64().filter(|number| range.contains(number));
+        let number = whole_of(value).filter(|number| range.contains(number));
         number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
             let rule = format!("must be a whole number from {} to {}", range.start(), range.end());
             Invalid::new(name, rule)
@@ -381,6 +392,16 @@ mod tests {
             let default = || Some(String::new());
             assert_eq!(fields(json).firm("description", None, default(), text), created);
             assert_eq!(fields(json).firm("description", old(), default(), text), patched);
+        }
+    }
+
+    #[test]
+    fn a_whole_number_may_have_a_fraction_of_zero() {
+        for (json, number) in [("5", 5), ("5.0", 5), ("1e3", 1_000), ("0.0", 0)] {
+            assert_eq!(whole_of(&serde_json::from_str(json).unwrap()), Some(number), "{json}");
+        }
+        for json in ["5.5", "-5", "-5.0", "-0.0", "1e300", "\"5\"", "null"] {
+            assert_eq!(whole_of(&serde_json::from_str(json).unwrap()), None, "{json}");
         }
     }
 

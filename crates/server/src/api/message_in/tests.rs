@@ -51,6 +51,19 @@ fn every_field_is_read() {
 }
 
 #[test]
+fn a_whole_number_may_have_a_fraction_of_zero() {
+    let hours = |field: &str| {
+        let body = format!(r#"{{"eventType":"a","payload":{{}},{field}}}"#);
+        read(body.as_bytes(), MOST).map(|message| message.spec.retention_hours).ok()
+    };
+    assert_eq!(hours(r#""payloadRetentionPeriod":5.0"#), Some(Some(120)));
+    assert_eq!(hours(r#""payloadRetentionHours":1e1"#), Some(Some(10)));
+    for bad in ["5.5", "-5.0", "65541", "1e300", "\"5\""] {
+        assert_eq!(hours(&format!(r#""payloadRetentionPeriod":{bad}"#)), None, "{bad}");
+    }
+}
+
+#[test]
 fn a_raw_payload_is_sent_in_place_of_the_payload() {
     let body = r#"{"payload":{},"eventType":"a","transformationsParams":
         {"rawPayload":"<a b=\"c\"/>\n","headers":{"X":1e999,"Content-Type":"text/xml"},"x":-1e999}}"#;
