@@ -12,6 +12,7 @@ mod attempts;
 mod breaker;
 mod dead_letters;
 mod docs;
+mod document;
 mod endpoint_change;
 mod endpoint_headers;
 mod endpoint_secrets;
@@ -20,6 +21,7 @@ mod endpoint_stats;
 mod endpoints;
 mod event_types;
 mod health;
+mod inputs;
 mod letter_replays;
 mod message_in;
 mod messages;
@@ -27,15 +29,17 @@ mod methods;
 mod once;
 mod openapi;
 mod openapi_import;
+mod operation;
 mod operational;
-mod operations;
 mod own;
 mod precheck;
 mod problem_pages;
+mod reference;
 mod replays;
 mod resend;
 mod schemas;
 mod send_example;
+mod shapes;
 mod tasks;
 mod usage;
 pub(crate) mod views;
@@ -57,12 +61,14 @@ use crate::telemetry::metrics::UNMATCHED;
 pub(crate) struct Routes {
     router: Router<Arc<Shared>>,
     table: Vec<Served>,
+    docs: docs::Docs,
 }
 
 impl Routes {
     /// All routes.
     pub(crate) fn all() -> Self {
-        let none = Self { router: Router::new(), table: Vec::new() };
+        let docs = docs::Docs::default();
+        let none = Self { router: Router::new(), table: Vec::new(), docs };
         let all = none.outside().directory().deliveries().dead_letters().tasks();
         all.access().operational().docs()
     }
@@ -82,24 +88,28 @@ impl Routes {
     }
 
     fn route(mut self, path: &'static str, methods: Methods) -> Self {
-        let (router, methods) = methods.into_parts();
+        let (router, operations) = methods.into_parts();
         self.router = self.router.route(path, router);
-        self.table.push(Served { path, methods });
+        self.table.push(Served { path, operations });
         self
     }
 
-    /// Lists what is served, and explains errors.
+    /// Describes what is served, itself included, and explains errors.
     fn docs(self) -> Self {
-        let all = self.route("/docs/problems/{code}", get(problem_pages::read));
-        let page = docs::page(&all.table);
-        all.route("/docs", get(async move || docs::answer(page)))
+        let (page, document) = (self.docs.clone(), self.docs.clone());
+        let all = self
+            .route("/docs/problems/{code}", get(problem_pages::read, problem_pages::READ))
+            .route("/docs", get(async move || page.page(), docs::PAGE))
+            .route("/api/v1/openapi.json", get(async move || document.document(), docs::DOCUMENT));
+        all.docs.of(all.table.clone());
+        all
     }
 
     fn outside(self) -> Self {
-        self.route("/", get(health::home))
-            .route("/metrics", get(health::metrics))
-            .route("/api/v1/health", get(health::health))
-            .route("/api/v1/health/ping", get(health::ping))
+        self.route("/", get(health::home, health::HOME))
+            .route("/metrics", get(health::metrics, health::METRICS))
+            .route("/api/v1/health", get(health::health, health::HEALTH))
+            .route("/api/v1/health/ping", get(health::ping, health::PING))
     }
 
     fn directory(self) -> Self {
@@ -107,110 +117,196 @@ impl Routes {
             applications as apps, endpoint_headers as headers, endpoint_secrets as secrets,
             event_types as types,
         };
-        self.route("/api/v1/app", get(apps::list).post(apps::create))
+        self.route("/api/v1/app", get(apps::list, apps::LIST).post(apps::create, apps::CREATE))
             .route(
                 "/api/v1/app/{app}",
-                get(apps::read).put(apps::put).patch(apps::patch).delete(apps::delete),
+                get(apps::read, apps::READ)
+                    .put(apps::put, apps::PUT)
+                    .patch(apps::patch, apps::PATCH)
+                    .delete(apps::delete, apps::DELETE),
             )
-            .route("/api/v1/app/{app}/endpoint", get(endpoints::list).post(endpoints::create))
+            .route(
+                "/api/v1/app/{app}/endpoint",
+                get(endpoints::list, endpoints::LIST).post(endpoints::create, endpoints::CREATE),
+            )
             .route(
                 "/api/v1/app/{app}/endpoint/{endpoint}",
-                get(endpoints::read)
-                    .put(endpoints::put)
-                    .patch(endpoints::patch)
-                    .delete(endpoints::delete),
+                get(endpoints::read, endpoints::READ)
+                    .put(endpoints::put, endpoints::PUT)
+                    .patch(endpoints::patch, endpoints::PATCH)
+                    .delete(endpoints::delete, endpoints::DELETE),
             )
             .route(
                 "/api/v1/app/{app}/endpoint/{endpoint}/headers",
-                get(headers::read).put(headers::put).patch(headers::patch),
+                get(headers::read, headers::READ)
+                    .put(headers::put, headers::PUT)
+                    .patch(headers::patch, headers::PATCH),
             )
-            .route("/api/v1/app/{app}/endpoint/{endpoint}/secret", get(secrets::read))
-            .route("/api/v1/app/{app}/endpoint/{endpoint}/secret/rotate", post(secrets::rotate))
+            .route(
+                "/api/v1/app/{app}/endpoint/{endpoint}/secret",
+                get(secrets::read, secrets::READ),
+            )
+            .route(
+                "/api/v1/app/{app}/endpoint/{endpoint}/secret/rotate",
+                post(secrets::rotate, secrets::ROTATE),
+            )
             .route(
                 "/api/v1/app/{app}/endpoint/{endpoint}/breaker",
-                get(breaker::read).post(breaker::force),
+                get(breaker::read, breaker::READ).post(breaker::force, breaker::FORCE),
             )
-            .route("/api/v1/app/{app}/endpoint/{endpoint}/stats", get(endpoint_stats::read))
-            .route("/api/v1/stats/usage/event-types", put(usage::event_types))
-            .route("/api/v1/stats/usage/app", post(usage::applications))
-            .route("/api/v1/event-type/import/openapi", post(openapi_import::import))
-            .route("/api/v1/event-type", get(types::list).post(types::create))
+            .route(
+                "/api/v1/app/{app}/endpoint/{endpoint}/stats",
+                get(endpoint_stats::read, endpoint_stats::READ),
+            )
+            .route("/api/v1/stats/usage/event-types", put(usage::event_types, usage::EVENT_TYPES))
+            .route("/api/v1/stats/usage/app", post(usage::applications, usage::APPLICATIONS))
+            .route(
+                "/api/v1/event-type/import/openapi",
+                post(openapi_import::import, openapi_import::IMPORT),
+            )
+            .route(
+                "/api/v1/event-type",
+                get(types::list, types::LIST).post(types::create, types::CREATE),
+            )
             .route(
                 "/api/v1/event-type/{name}",
-                get(types::read).put(types::put).patch(types::patch).delete(types::delete),
+                get(types::read, types::READ)
+                    .put(types::put, types::PUT)
+                    .patch(types::patch, types::PATCH)
+                    .delete(types::delete, types::DELETE),
             )
     }
 
     fn deliveries(self) -> Self {
-        self.route("/api/v1/app/{app}/msg", get(messages::list).post(messages::create))
-            .route("/api/v1/app/{app}/msg/{message}", get(messages::read))
-            .route("/api/v1/app/{app}/msg/{message}/content", delete(messages::expunge))
-            .route("/api/v1/app/{app}/msg/precheck/active", post(precheck::active))
-            .route("/api/v1/app/{app}/endpoint/{endpoint}/send-example", post(send_example::send))
-            .route("/api/v1/app/{app}/endpoint/{endpoint}/msg", get(attempted::messages))
-            .route("/api/v1/app/{app}/msg/{message}/endpoint", get(attempted::destinations))
-            .route("/api/v1/app/{app}/attempt/msg/{message}", get(attempts::of_message))
-            .route("/api/v1/app/{app}/msg/{message}/attempt", get(attempts::of_message))
-            .route("/api/v1/app/{app}/attempt/endpoint/{endpoint}", get(attempts::to_endpoint))
-            .route("/api/v1/app/{app}/msg/{message}/attempt/{attempt}", get(attempts::read))
-            .route(
-                "/api/v1/app/{app}/msg/{message}/attempt/{attempt}/content",
-                delete(attempts::expunge),
-            )
-            .route(
-                "/api/v1/app/{app}/msg/{message}/endpoint/{endpoint}/attempt",
-                get(attempts::of_delivery),
-            )
-            .route(
-                "/api/v1/app/{app}/msg/{message}/endpoint/{endpoint}/resend",
-                post(resend::resend),
-            )
+        self.route(
+            "/api/v1/app/{app}/msg",
+            get(messages::list, messages::LIST).post(messages::create, messages::CREATE),
+        )
+        .route("/api/v1/app/{app}/msg/{message}", get(messages::read, messages::READ))
+        .route(
+            "/api/v1/app/{app}/msg/{message}/content",
+            delete(messages::expunge, messages::EXPUNGE),
+        )
+        .route("/api/v1/app/{app}/msg/precheck/active", post(precheck::active, precheck::ACTIVE))
+        .route(
+            "/api/v1/app/{app}/endpoint/{endpoint}/send-example",
+            post(send_example::send, send_example::SEND),
+        )
+        .route(
+            "/api/v1/app/{app}/endpoint/{endpoint}/msg",
+            get(attempted::messages, attempted::MESSAGES),
+        )
+        .route(
+            "/api/v1/app/{app}/msg/{message}/endpoint",
+            get(attempted::destinations, attempted::DESTINATIONS),
+        )
+        .route(
+            "/api/v1/app/{app}/attempt/msg/{message}",
+            get(attempts::of_message, attempts::OF_MESSAGE),
+        )
+        .route(
+            "/api/v1/app/{app}/msg/{message}/attempt",
+            get(attempts::of_message, attempts::OF_MESSAGE_OLD),
+        )
+        .route(
+            "/api/v1/app/{app}/attempt/endpoint/{endpoint}",
+            get(attempts::to_endpoint, attempts::TO_ENDPOINT),
+        )
+        .route(
+            "/api/v1/app/{app}/msg/{message}/attempt/{attempt}",
+            get(attempts::read, attempts::READ),
+        )
+        .route(
+            "/api/v1/app/{app}/msg/{message}/attempt/{attempt}/content",
+            delete(attempts::expunge, attempts::EXPUNGE),
+        )
+        .route(
+            "/api/v1/app/{app}/msg/{message}/endpoint/{endpoint}/attempt",
+            get(attempts::of_delivery, attempts::OF_DELIVERY),
+        )
+        .route(
+            "/api/v1/app/{app}/msg/{message}/endpoint/{endpoint}/resend",
+            post(resend::resend, resend::RESEND),
+        )
     }
 
     fn tasks(self) -> Self {
-        self.route("/api/v1/app/{app}/endpoint/{endpoint}/recover", post(replays::recover))
-            .route("/api/v1/app/{app}/endpoint/{endpoint}/replay-missing", post(replays::missing))
-            .route("/api/v1/app/{app}/endpoint/{endpoint}/bulk-replay", post(replays::again))
-            .route("/api/v1/app/{app}/msg/expunge-all-contents", post(replays::expunge_all))
-            .route("/api/v1/background-task", get(tasks::list))
-            .route("/api/v1/background-task/{task}", get(tasks::read))
-            .route("/api/v1/background-task/{task}/cancel", post(tasks::cancel))
+        self.route(
+            "/api/v1/app/{app}/endpoint/{endpoint}/recover",
+            post(replays::recover, replays::RECOVER),
+        )
+        .route(
+            "/api/v1/app/{app}/endpoint/{endpoint}/replay-missing",
+            post(replays::missing, replays::MISSING),
+        )
+        .route(
+            "/api/v1/app/{app}/endpoint/{endpoint}/bulk-replay",
+            post(replays::again, replays::AGAIN),
+        )
+        .route(
+            "/api/v1/app/{app}/msg/expunge-all-contents",
+            post(replays::expunge_all, replays::EXPUNGE_ALL),
+        )
+        .route("/api/v1/background-task", get(tasks::list, tasks::LIST))
+        .route("/api/v1/background-task/{task}", get(tasks::read, tasks::READ))
+        .route("/api/v1/background-task/{task}/cancel", post(tasks::cancel, tasks::CANCEL))
     }
 
     fn access(self) -> Self {
-        self.route("/api/v1/auth/app-portal-access/{app}", post(access::portal))
-            .route("/api/v1/auth/dashboard-access/{app}", post(access::portal))
-            .route("/api/v1/auth/app/{app}/expire-all", post(access::expire_all))
-            .route("/api/v1/auth/logout", post(access::logout))
+        self.route("/api/v1/auth/app-portal-access/{app}", post(access::portal, access::PORTAL))
+            .route("/api/v1/auth/dashboard-access/{app}", post(access::portal, access::PORTAL_OLD))
+            .route(
+                "/api/v1/auth/app/{app}/expire-all",
+                post(access::expire_all, access::EXPIRE_ALL),
+            )
+            .route("/api/v1/auth/logout", post(access::logout, access::LOGOUT))
     }
 
     fn operational(self) -> Self {
         use operational as told;
-        self.route("/api/v1/operational-webhook/endpoint", get(told::list).post(told::create))
-            .route(
-                "/api/v1/operational-webhook/endpoint/{endpoint}",
-                get(told::read).put(told::put).patch(told::patch).delete(told::delete),
-            )
-            .route(
-                "/api/v1/operational-webhook/endpoint/{endpoint}/headers",
-                get(told::read_headers).put(told::put_headers).patch(told::patch_headers),
-            )
-            .route("/api/v1/operational-webhook/endpoint/{endpoint}/secret", get(told::read_secret))
-            .route(
-                "/api/v1/operational-webhook/endpoint/{endpoint}/secret/rotate",
-                post(told::rotate_secret),
-            )
+        self.route(
+            "/api/v1/operational-webhook/endpoint",
+            get(told::list, told::LIST).post(told::create, told::CREATE),
+        )
+        .route(
+            "/api/v1/operational-webhook/endpoint/{endpoint}",
+            get(told::read, told::READ)
+                .put(told::put, told::PUT)
+                .patch(told::patch, told::PATCH)
+                .delete(told::delete, told::DELETE),
+        )
+        .route(
+            "/api/v1/operational-webhook/endpoint/{endpoint}/headers",
+            get(told::read_headers, told::READ_HEADERS)
+                .put(told::put_headers, told::PUT_HEADERS)
+                .patch(told::patch_headers, told::PATCH_HEADERS),
+        )
+        .route(
+            "/api/v1/operational-webhook/endpoint/{endpoint}/secret",
+            get(told::read_secret, told::READ_SECRET),
+        )
+        .route(
+            "/api/v1/operational-webhook/endpoint/{endpoint}/secret/rotate",
+            post(told::rotate_secret, told::ROTATE_SECRET),
+        )
     }
 
     fn dead_letters(self) -> Self {
-        self.route("/api/v1/dead-letter", get(dead_letters::list_org))
-            .route("/api/v1/app/{app}/dead-letter", get(dead_letters::list))
+        self.route("/api/v1/dead-letter", get(dead_letters::list_org, dead_letters::LIST_ORG))
+            .route("/api/v1/app/{app}/dead-letter", get(dead_letters::list, dead_letters::LIST))
             .route(
                 "/api/v1/app/{app}/dead-letter/{letter}",
-                get(dead_letters::read).delete(dead_letters::delete),
+                get(dead_letters::read, dead_letters::READ)
+                    .delete(dead_letters::delete, dead_letters::DELETE),
             )
-            .route("/api/v1/app/{app}/dead-letter/{letter}/replay", post(dead_letters::replay))
-            .route("/api/v1/app/{app}/dead-letter/replay", post(letter_replays::replay_many))
+            .route(
+                "/api/v1/app/{app}/dead-letter/{letter}/replay",
+                post(dead_letters::replay, dead_letters::REPLAY),
+            )
+            .route(
+                "/api/v1/app/{app}/dead-letter/replay",
+                post(letter_replays::replay_many, letter_replays::REPLAY_MANY),
+            )
     }
 }
 
@@ -236,22 +332,4 @@ async fn wrong_method() -> Problem {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_operation_is_explained() {
-        let served: BTreeSet<_> = Routes::all()
-            .table
-            .iter()
-            .flat_map(|served| served.methods.iter().map(|method| (served.path, *method)))
-            .collect();
-        let all = operations::GROUPS.iter().flat_map(|(_, operations)| operations.iter());
-        let mut explained: BTreeSet<_> = all.map(|(method, path, _)| (*path, *method)).collect();
-        // The page itself.
-        explained.insert(("/docs", "GET"));
-        assert_eq!(explained, served, "operations.rs has a sentence for each and no others");
-    }
-}
+mod tests;

@@ -14,14 +14,17 @@ use domain::ids::Kind;
 use domain::limits::{APP_TOKEN_MAX, APP_TOKEN_MIN};
 use http::StatusCode;
 use resilience::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use store::directory::IdOrUid;
 use store::revocations::{Expired, Revoked};
 
+use super::inputs::token::{AppPortalAccessIn, ApplicationTokenExpireIn};
 use super::messages::{check_application, create_application};
 use super::once::once;
+use super::operation::{Operation, Token};
 use super::own;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
@@ -37,11 +40,25 @@ type Answered = Result<Response, Problem>;
 const NAMES_MAX: usize = 100;
 const NAME_CHARS_MAX: usize = 256;
 
-#[derive(Debug, Serialize)]
+/// A token and a link with it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "AppPortalAccessOut")]
 struct AccessOut {
     url: String,
     token: String,
 }
+
+pub(super) const PORTAL: Operation = Operation::new(
+    "v1.authentication.app-portal-access",
+    "Makes a token for an application, and a link with it.",
+)
+.token(Token::Org)
+.may_take::<AppPortalAccessIn>()
+.once()
+.gives::<AccessOut>(200);
+/// The same under an older path.
+pub(super) const PORTAL_OLD: Operation =
+    PORTAL.deprecated("v1.authentication.dashboard-access", "The same under an older path.");
 
 /// `POST /auth/app-portal-access/{app}`; also under the older name, and then without a body too.
 pub(super) async fn portal(
@@ -136,6 +153,9 @@ async fn app_or_new(
     own::app(shared, caller, text).await
 }
 
+pub(super) const LOGOUT: Operation =
+    Operation::new("v1.authentication.logout", "Ends the token that it is asked with.").ends(204);
+
 /// `POST /auth/logout`
 pub(super) async fn logout(State(shared): State<Arc<Shared>>, Auth(caller): Auth) -> Answered {
     if caller.app.is_none() {
@@ -151,6 +171,15 @@ pub(super) async fn logout(State(shared): State<Arc<Shared>>, Auth(caller): Auth
     });
     ending.await.unwrap_or_else(|_| Err(Problem::overloaded()))
 }
+
+pub(super) const EXPIRE_ALL: Operation = Operation::new(
+    "v1.authentication.expire-all",
+    "Ends tokens of an application that were issued before now.",
+)
+.token(Token::Org)
+.may_take::<ApplicationTokenExpireIn>()
+.once()
+.ends(204);
 
 /// `POST /auth/app/{app}/expire-all`
 pub(super) async fn expire_all(

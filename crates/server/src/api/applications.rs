@@ -16,20 +16,30 @@ use store::directory::IdOrUid;
 use store::page::Direction;
 use store::recall::Once;
 
+use super::inputs::application::ApplicationIn;
+use super::inputs::query::{GetIfExists, OrderedPage};
 use super::once::once;
+use super::operation::{Operation, Token};
 use super::own;
+use super::shapes::Patch;
 use super::views::application::ApplicationOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, checked, metadata, whole};
 use crate::http::idempotency::{Answer, Done, Made, Ticket};
-use crate::http::paging::Paging;
+use crate::http::paging::{ListOut, Paging};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::tokens::Caller;
 use crate::state::{Shared, random};
 
 type Answered = Result<Response, Problem>;
+
+pub(super) const LIST: Operation =
+    Operation::new("v1.application.list", "Lists the applications of the organisation.")
+        .token(Token::Org)
+        .query::<OrderedPage>()
+        .gives::<ListOut<ApplicationOut>>(200);
 
 /// `GET /app`
 pub(super) async fn list(
@@ -45,6 +55,16 @@ pub(super) async fn list(
     let list = list.map(|app| ApplicationOut::from(&*app));
     Ok(Answer::json(StatusCode::OK, &list).into_response())
 }
+
+pub(super) const CREATE: Operation =
+    Operation::new("v1.application.create", "Creates an application: one customer of yours.")
+        .token(Token::Org)
+        .query::<GetIfExists>()
+        .takes::<ApplicationIn>()
+        .once()
+        .gives::<ApplicationOut>(200)
+        .gives::<ApplicationOut>(201)
+        .or("conflict");
 
 /// `POST /app`
 pub(super) async fn create(
@@ -75,6 +95,9 @@ pub(super) async fn create(
     once(&shared, (&caller, &received), &[], work).await
 }
 
+pub(super) const READ: Operation =
+    Operation::new("v1.application.get", "Shows an application.").gives::<ApplicationOut>(200);
+
 /// `GET /app/{app}`
 pub(super) async fn read(
     State(shared): State<Arc<Shared>>,
@@ -84,6 +107,14 @@ pub(super) async fn read(
     let found = own::app(&shared, &caller, &app).await?;
     Ok(Answer::json(StatusCode::OK, &ApplicationOut::from(&*found.app)).into_response())
 }
+
+pub(super) const PUT: Operation =
+    Operation::new("v1.application.update", "Replaces an application, or creates it.")
+        .token(Token::Org)
+        .takes::<ApplicationIn>()
+        .gives::<ApplicationOut>(200)
+        .gives::<ApplicationOut>(201)
+        .or("conflict");
 
 /// `PUT /app/{app}`
 pub(super) async fn put(
@@ -105,6 +136,13 @@ pub(super) async fn put(
     Ok(Answer::json(status, &ApplicationOut::from(&*app)).into_response())
 }
 
+pub(super) const PATCH: Operation =
+    Operation::new("v1.application.patch", "Changes what is named of an application.")
+        .token(Token::Org)
+        .takes::<Patch<ApplicationIn>>()
+        .gives::<ApplicationOut>(200)
+        .or("conflict");
+
 /// `PATCH /app/{app}`
 pub(super) async fn patch(
     State(shared): State<Arc<Shared>>,
@@ -120,6 +158,11 @@ pub(super) async fn patch(
     let app = changed(&shared, &found.app, spec).await?;
     Ok(Answer::json(StatusCode::OK, &ApplicationOut::from(&*app)).into_response())
 }
+
+pub(super) const DELETE: Operation =
+    Operation::new("v1.application.delete", "Deletes an application and its endpoints.")
+        .token(Token::Org)
+        .ends(204);
 
 /// `DELETE /app/{app}`
 pub(super) async fn delete(

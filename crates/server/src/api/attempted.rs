@@ -17,13 +17,15 @@ use http::StatusCode;
 use store::history::{DeliveryRow, SentFilter, Standing, payloads_fill};
 use store::page::Direction;
 
+use super::inputs::query::{Destinations, MessagesSent};
 use super::messages::{far_end, filter_of};
+use super::operation::Operation;
 use super::own::{self, Names};
 use super::views::sent::{DestinationOut, SentOut, status};
 use crate::http::auth::Auth;
 use crate::http::extract::Place;
 use crate::http::idempotency::Answer;
-use crate::http::paging::Paging;
+use crate::http::paging::{ListOut, Paging};
 use crate::http::problem::Problem;
 use crate::http::query::{Query, refuse};
 use crate::spelling::one_of;
@@ -39,6 +41,13 @@ pub(super) const STANDINGS: [Standing; 5] = [
     Standing::Retried,
     Standing::Cancelled,
 ];
+
+pub(super) const MESSAGES: Operation = Operation::new(
+    "v1.message-attempt.list-attempted-messages",
+    "Lists the messages to an endpoint and how each delivery stands.",
+)
+.query::<MessagesSent>()
+.gives::<ListOut<SentOut<'_>>>(200);
 
 /// `GET /app/{app}/endpoint/{endpoint}/msg`
 pub(super) async fn messages(
@@ -79,6 +88,13 @@ fn standings(query: &Query, expanded: bool) -> Result<Vec<Standing>, Problem> {
     };
     Ok(STANDINGS.into_iter().filter(shown).collect())
 }
+
+pub(super) const DESTINATIONS: Operation = Operation::new(
+    "v1.message-attempt.list-attempted-destinations",
+    "Lists the endpoints of a message and how each delivery stands.",
+)
+.query::<Destinations>()
+.gives::<ListOut<DestinationOut>>(200);
 
 /// `GET /app/{app}/msg/{message}/endpoint`
 pub(super) async fn destinations(

@@ -12,17 +12,27 @@ use store::history::AttemptRow;
 use store::page::Direction;
 
 use super::attempt_filter::attempt_filter;
+use super::inputs::query::{Attempts, AttemptsOfMessage};
+use super::operation::{Operation, Token};
 use super::own::{self, Names};
 use super::views::attempt::AttemptOut;
 use crate::http::auth::Auth;
 use crate::http::extract::Place;
 use crate::http::idempotency::Answer;
-use crate::http::paging::Paging;
+use crate::http::paging::{ListOut, Paging};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::state::Shared;
 
 type Answered = Result<Response, Problem>;
+
+pub(super) const OF_MESSAGE: Operation =
+    Operation::new("v1.message-attempt.list-by-msg", "Lists what was tried for a message.")
+        .query::<AttemptsOfMessage>()
+        .gives::<ListOut<AttemptOut>>(200);
+/// The same under an older path.
+pub(super) const OF_MESSAGE_OLD: Operation = OF_MESSAGE
+    .deprecated("v1.message-attempt.list-by-msg-deprecated", "The same under an older path.");
 
 /// `GET /app/{app}/attempt/msg/{message}`
 pub(super) async fn of_message(
@@ -44,6 +54,13 @@ pub(super) async fn of_message(
     answer(&query, &paging, rows)
 }
 
+pub(super) const OF_DELIVERY: Operation = Operation::new(
+    "v1.message-attempt.list-by-endpoint-deprecated",
+    "Lists what was tried for a message and an endpoint.",
+)
+.query::<Attempts>()
+.gives::<ListOut<AttemptOut>>(200);
+
 /// `GET /app/{app}/msg/{message}/endpoint/{endpoint}/attempt`
 pub(super) async fn of_delivery(
     State(shared): State<Arc<Shared>>,
@@ -61,6 +78,11 @@ pub(super) async fn of_delivery(
     answer(&query, &paging, rows)
 }
 
+pub(super) const TO_ENDPOINT: Operation =
+    Operation::new("v1.message-attempt.list-by-endpoint", "Lists what was sent to an endpoint.")
+        .query::<Attempts>()
+        .gives::<ListOut<AttemptOut>>(200);
+
 /// `GET /app/{app}/attempt/endpoint/{endpoint}`
 pub(super) async fn to_endpoint(
     State(shared): State<Arc<Shared>>,
@@ -77,6 +99,10 @@ pub(super) async fn to_endpoint(
     answer(&query, &paging, rows)
 }
 
+pub(super) const READ: Operation =
+    Operation::new("v1.message-attempt.get", "Shows an attempt and the answer it got.")
+        .gives::<AttemptOut>(200);
+
 /// `GET /app/{app}/msg/{message}/attempt/{attempt}`
 pub(super) async fn read(
     State(shared): State<Arc<Shared>>,
@@ -90,6 +116,13 @@ pub(super) async fn read(
     let row = history.attempt(message.key, id).await?.ok_or_else(own::missing)?;
     Ok(Answer::json(StatusCode::OK, &AttemptOut::new(row, true)).into_response())
 }
+
+pub(super) const EXPUNGE: Operation = Operation::new(
+    "v1.message-attempt.expunge-content",
+    "Deletes the body of the answer that an attempt got.",
+)
+.token(Token::Org)
+.ends(204);
 
 /// `DELETE /app/{app}/msg/{message}/attempt/{attempt}/content`
 pub(super) async fn expunge(

@@ -11,10 +11,14 @@ use domain::ids::EndpointKey;
 use engine::{BreakerView, Held};
 use http::StatusCode;
 use resilience::Forced;
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::inputs::endpoint::BreakerIn;
 use super::once::once;
+use super::operation::Operation;
 use super::own::{self, Names};
+use super::shapes::Time;
 use super::views::{time, time_or_none};
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
@@ -27,23 +31,33 @@ use crate::state::Shared;
 /// Waiting deliveries are counted up to here.
 const WAITING_MAX: u64 = 100_000;
 
-#[derive(Debug, Serialize)]
+/// Where a breaker stands.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct BreakerOut {
+    #[schemars(extend("enum" = ["closed", "open", "halfOpen"]))]
     state: &'static str,
+    #[schemars(with = "Time")]
     since: String,
+    #[schemars(with = "Option<Time>")]
     open_until: Option<String>,
     consecutive_failures: u32,
     forced: bool,
+    /// What else keeps deliveries back.
     hold: Option<HoldOut>,
+    /// Counted up to 100,000.
     waiting: u64,
+    #[schemars(with = "Time")]
     as_of: String,
 }
 
 /// What keeps everything but a probe back beside the breaker.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct HoldOut {
+    #[schemars(extend("enum" = ["refusals", "retry_after", "head", "gap"]))]
     reason: &'static str,
+    /// Null where somebody has to end it.
+    #[schemars(with = "Option<Time>")]
     until: Option<String>,
 }
 
@@ -52,6 +66,10 @@ impl From<Held> for HoldOut {
         Self { reason: held.by.name(), until: held.until.and_then(time_or_none) }
     }
 }
+
+pub(super) const READ: Operation =
+    Operation::new("v1.endpoint.get-breaker", "Shows the circuit breaker and how much waits.")
+        .gives::<BreakerOut>(200);
 
 /// `GET …/breaker`
 pub(super) async fn read(
@@ -62,6 +80,14 @@ pub(super) async fn read(
     let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
     Ok(Answer::json(StatusCode::OK, &shown(&shared, found.key).await?).into_response())
 }
+
+pub(super) const FORCE: Operation = Operation::new(
+    "v1.endpoint.force-breaker",
+    "Forces the circuit breaker, or gives it back to itself.",
+)
+.takes::<BreakerIn>()
+.once()
+.gives::<BreakerOut>(200);
 
 /// `POST …/breaker`: what is forced holds until `auto`.
 pub(super) async fn force(

@@ -15,6 +15,7 @@ use domain::ids::{EndpointKey, Kind, MessageKey, PublicId};
 use domain::message::Message;
 use domain::text;
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use store::dead_letters::{DeadFilter, Replayed};
@@ -22,9 +23,13 @@ use store::history::AttemptFilter;
 use store::inbox::{Accepted, NewMessage};
 use store::page::{Direction, PageOf};
 
+use super::inputs::message::DeadLetterReplayIn;
+use super::inputs::query::{DeadLetters, DeadLettersOfApp};
 use super::once::once;
+use super::operation::{Operation, Token};
 use super::own;
 use super::resend::payload_gone;
+use super::shapes::MessageId;
 use super::views::attempt::AttemptOut;
 use super::views::dead_letter::{DeadLetterOut, keys_of, place_of};
 use super::views::message::PayloadOut;
@@ -32,7 +37,7 @@ use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::Fields;
 use crate::http::idempotency::{Answer, Done, Made, Ticket};
-use crate::http::paging::Paging;
+use crate::http::paging::{ListOut, Paging};
 use crate::http::problem::Problem;
 use crate::http::query::{Query, refuse};
 use crate::http::tokens::Caller;
@@ -44,9 +49,12 @@ type Answered = Result<Response, Problem>;
 /// How often an edited replay is tried anew while its application changes.
 const ROUNDS_MAX: usize = 16;
 
-#[derive(Debug, Serialize)]
+/// The message that is sent.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DeadLetterReplayOut")]
 #[serde(rename_all = "camelCase")]
 struct ReplayOut {
+    #[schemars(with = "MessageId")]
     msg_id: String,
 }
 
@@ -55,6 +63,12 @@ struct ReplayIn<'a> {
     #[serde(borrow)]
     payload: Option<&'a RawValue>,
 }
+
+pub(super) const LIST_ORG: Operation =
+    Operation::new("v1.dead-letter.list-all", "Lists what was given up in the whole organisation.")
+        .token(Token::Org)
+        .query::<DeadLetters>()
+        .gives::<ListOut<DeadLetterOut<'_>>>(200);
 
 /// `GET /dead-letter`
 pub(super) async fn list_org(
@@ -65,6 +79,11 @@ pub(super) async fn list_org(
     caller.org_only()?;
     listed(&shared, &caller, &query, filter_of(&query)?).await
 }
+
+pub(super) const LIST: Operation =
+    Operation::new("v1.dead-letter.list", "Lists what was given up in an application.")
+        .query::<DeadLettersOfApp>()
+        .gives::<ListOut<DeadLetterOut<'_>>>(200);
 
 /// `GET /app/{app}/dead-letter`
 pub(super) async fn list(
@@ -111,6 +130,10 @@ fn filter_of(query: &Query) -> Result<DeadFilter, Problem> {
     })
 }
 
+pub(super) const READ: Operation =
+    Operation::new("v1.dead-letter.get", "Shows a dead letter with its payload and attempts.")
+        .gives::<DeadLetterOut<'_>>(200);
+
 /// `GET /app/{app}/dead-letter/{letter}`
 pub(super) async fn read(
     State(shared): State<Arc<Shared>>,
@@ -133,6 +156,9 @@ pub(super) async fn read(
     Ok(Answer::json(StatusCode::OK, &shown).into_response())
 }
 
+pub(super) const DELETE: Operation =
+    Operation::new("v1.dead-letter.delete", "Deletes a dead letter.").ends(204).or("not_dead");
+
 /// `DELETE /app/{app}/dead-letter/{letter}`
 pub(super) async fn delete(
     State(shared): State<Arc<Shared>>,
@@ -147,6 +173,17 @@ pub(super) async fn delete(
         Err(not_dead())
     }
 }
+
+pub(super) const REPLAY: Operation = Operation::new(
+    "v1.dead-letter.replay",
+    "Puts it back to be sent, as it was or with another payload.",
+)
+.may_take::<DeadLetterReplayIn>()
+.once()
+.gives::<ReplayOut>(202)
+.or("endpoint_deleted")
+.or("missing_payload")
+.or("not_dead");
 
 /// `POST /app/{app}/dead-letter/{letter}/replay`
 pub(super) async fn replay(

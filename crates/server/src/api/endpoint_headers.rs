@@ -12,12 +12,15 @@ use domain::endpoint::Endpoint;
 use domain::error::Invalid;
 use domain::headers;
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use store::directory::EndpointChange;
 
 use super::endpoint_change::change;
 use super::endpoint_spec::header_list;
+use super::inputs::endpoint::{EndpointHeadersIn, EndpointHeadersPatchIn};
+use super::operation::Operation;
 use super::own::{self, Names};
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
@@ -28,11 +31,21 @@ use crate::state::Shared;
 
 type Answered = Result<Response, Problem>;
 
-#[derive(Debug, Serialize)]
+/// Extra headers.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "EndpointHeadersOut")]
 struct HeadersOut<'a> {
+    #[schemars(with = "BTreeMap<String, String>")]
     headers: BTreeMap<&'a str, &'a str>,
+    /// Names of those whose values are not shown.
     sensitive: Vec<&'a str>,
 }
+
+pub(super) const READ: Operation = Operation::new(
+    "v1.endpoint.get-headers",
+    "Shows the extra headers of its requests, credentials left out.",
+)
+.gives::<HeadersOut<'_>>(200);
 
 /// `GET …/headers`
 pub(super) async fn read(
@@ -50,6 +63,11 @@ pub(super) async fn read(
     Ok(Answer::json(StatusCode::OK, &answer).into_response())
 }
 
+pub(super) const PUT: Operation =
+    Operation::new("v1.endpoint.update-headers", "Replaces the extra headers.")
+        .takes::<EndpointHeadersIn>()
+        .ends(204);
+
 /// `PUT …/headers`
 pub(super) async fn put(
     State(shared): State<Arc<Shared>>,
@@ -64,6 +82,11 @@ pub(super) async fn put(
     let old = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
     written(&shared, &old, list).await
 }
+
+pub(super) const PATCH: Operation =
+    Operation::new("v1.endpoint.patch-headers", "Adds, changes or removes extra headers.")
+        .takes::<EndpointHeadersPatchIn>()
+        .ends(204);
 
 /// `PATCH …/headers`: `null` removes a header, and so does its name in `deleteHeaders`.
 pub(super) async fn patch(

@@ -14,13 +14,17 @@ use domain::error::Invalid;
 use domain::limits;
 use http::StatusCode;
 use resilience::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::directory::EndpointChange;
 use webhook::Secret;
 
 use super::endpoint_change::change;
+use super::inputs::endpoint::EndpointSecretRotateIn;
 use super::once::once;
+use super::operation::Operation;
 use super::own::{self, Names};
+use super::shapes::SigningKey;
 use crate::config::settings::SigningKind;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
@@ -31,8 +35,11 @@ use crate::state::{Shared, random};
 
 type Answered = Result<Response, Problem>;
 
-#[derive(Debug, Serialize)]
+/// The newest secret.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "EndpointSecretOut")]
 struct SecretOut {
+    #[schemars(with = "SigningKey")]
     key: String,
 }
 
@@ -42,6 +49,11 @@ impl SecretOut {
         Ok(Self { key: newest.secret.to_public_text() })
     }
 }
+
+pub(super) const READ: Operation =
+    Operation::new("v1.endpoint.get-secret", "Shows the secret that its requests are signed with.")
+        .gives::<SecretOut>(200)
+        .or("insufficient access");
 
 /// `GET …/secret`
 pub(super) async fn read(
@@ -53,6 +65,15 @@ pub(super) async fn read(
     let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
     Ok(Answer::json(StatusCode::OK, &SecretOut::of(&found)?).into_response())
 }
+
+pub(super) const ROTATE: Operation = Operation::new(
+    "v1.endpoint.rotate-secret",
+    "Puts a new secret in place; the old one signs on for a while.",
+)
+.takes::<EndpointSecretRotateIn>()
+.once()
+.gives::<SecretOut>(200)
+.or("limit_reached");
 
 /// `POST …/secret/rotate`: answers with the new key, which newer SDKs read and older ones ignore.
 pub(super) async fn rotate(

@@ -9,8 +9,11 @@ use axum::response::Response;
 use domain::limits::{STATS_SLACK, STATS_WINDOW_MAX};
 use http::StatusCode;
 use resilience::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::inputs::query::Window;
+use super::operation::Operation;
 use super::own::{self, Names};
 use crate::http::auth::Auth;
 use crate::http::extract::Place;
@@ -20,7 +23,8 @@ use crate::http::query::Query;
 use crate::state::Shared;
 
 /// Attempts by status. One that is stored has ended, so that three of them are always 0.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EndpointStats")]
 struct StatsOut {
     success: u64,
     pending: u64,
@@ -28,6 +32,12 @@ struct StatsOut {
     fail: u64,
     canceled: u64,
 }
+
+pub(super) const READ: Operation =
+    Operation::new("v1.endpoint.get-stats", "Counts how its attempts ended, in a window of time.")
+        .query::<Window>()
+        .gives::<StatsOut>(200)
+        .or("invalid_range");
 
 /// `GET /app/{app}/endpoint/{endpoint}/stats`
 pub(super) async fn read(

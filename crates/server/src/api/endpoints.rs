@@ -22,20 +22,29 @@ use super::endpoint_change::change;
 use super::endpoint_secrets as secrets;
 use super::endpoint_spec::spec_of;
 use super::event_types::may_see;
+use super::inputs::endpoint::{EndpointIn, EndpointUpdate};
+use super::inputs::query::OrderedPage;
 use super::once::once;
+use super::operation::Operation;
 use super::own::{self, Names};
+use super::shapes::Patch;
 use super::views::endpoint::EndpointOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::Fields;
 use crate::http::idempotency::{Answer, Done, Made, Ticket};
-use crate::http::paging::Paging;
+use crate::http::paging::{ListOut, Paging};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::tokens::Caller;
 use crate::state::{Shared, random};
 
 type Answered = Result<Response, Problem>;
+
+pub(super) const LIST: Operation =
+    Operation::new("v1.endpoint.list", "Lists the endpoints of an application.")
+        .query::<OrderedPage>()
+        .gives::<ListOut<EndpointOut>>(200);
 
 /// `GET /app/{app}/endpoint`
 pub(super) async fn list(
@@ -53,6 +62,14 @@ pub(super) async fn list(
     let list = list.map(|endpoint| EndpointOut::from(&*endpoint));
     Ok(Answer::json(StatusCode::OK, &list).into_response())
 }
+
+pub(super) const CREATE: Operation =
+    Operation::new("v1.endpoint.create", "Creates an endpoint: a URL that messages are sent to.")
+        .takes::<EndpointIn>()
+        .once()
+        .gives::<EndpointOut>(201)
+        .or("conflict")
+        .or("limit_reached");
 
 /// `POST /app/{app}/endpoint`
 pub(super) async fn create(
@@ -79,6 +96,9 @@ pub(super) async fn create(
     once(&shared, (&caller, &received), &[place.cast_unsigned()], work).await
 }
 
+pub(super) const READ: Operation =
+    Operation::new("v1.endpoint.get", "Shows an endpoint.").gives::<EndpointOut>(200);
+
 /// `GET /app/{app}/endpoint/{endpoint}`
 pub(super) async fn read(
     State(shared): State<Arc<Shared>>,
@@ -88,6 +108,14 @@ pub(super) async fn read(
     let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
     Ok(Answer::json(StatusCode::OK, &EndpointOut::from(&*found)).into_response())
 }
+
+pub(super) const PUT: Operation =
+    Operation::new("v1.endpoint.update", "Replaces an endpoint, or creates it.")
+        .takes::<EndpointUpdate>()
+        .gives::<EndpointOut>(200)
+        .gives::<EndpointOut>(201)
+        .or("conflict")
+        .or("limit_reached");
 
 /// `PUT /app/{app}/endpoint/{endpoint}`
 pub(super) async fn put(
@@ -124,6 +152,12 @@ pub(super) async fn put(
     Ok(Answer::json(status, &EndpointOut::from(&*endpoint)).into_response())
 }
 
+pub(super) const PATCH: Operation =
+    Operation::new("v1.endpoint.patch", "Changes what is named of an endpoint.")
+        .takes::<Patch<EndpointUpdate>>()
+        .gives::<EndpointOut>(200)
+        .or("conflict");
+
 /// `PATCH /app/{app}/endpoint/{endpoint}`
 pub(super) async fn patch(
     State(shared): State<Arc<Shared>>,
@@ -140,6 +174,10 @@ pub(super) async fn patch(
     let endpoint = changed(&shared, &old, spec).await?;
     Ok(Answer::json(StatusCode::OK, &EndpointOut::from(&*endpoint)).into_response())
 }
+
+pub(super) const DELETE: Operation =
+    Operation::new("v1.endpoint.delete", "Deletes an endpoint; what waits for it is cancelled.")
+        .ends(204);
 
 /// `DELETE /app/{app}/endpoint/{endpoint}`
 pub(super) async fn delete(

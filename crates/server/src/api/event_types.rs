@@ -11,24 +11,34 @@ use axum::response::{IntoResponse as _, Response};
 use domain::event_type::EventType;
 use domain::text;
 use http::StatusCode;
+use resilience::Timestamp;
 use store::StoreError;
 use store::page::{Direction, PageOf};
 
+use super::inputs::event_type::{EventTypeIn, EventTypeUpdate};
+use super::inputs::query::{EventTypes, Expunge};
 use super::once::once;
+use super::operation::{Operation, Token};
 use super::own;
 use super::schemas;
+use super::shapes::Patch;
 use super::views::event_type::EventTypeOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, checked, flag};
 use crate::http::idempotency::{Answer, Done, Made, Ticket};
-use crate::http::paging::Paging;
+use crate::http::paging::{ListOut, Paging};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::tokens::Caller;
+use crate::schema_check::SchemaCheck;
 use crate::state::Shared;
 
 type Answered = Result<Response, Problem>;
+
+pub(super) const LIST: Operation = Operation::new("v1.event-type.list", "Lists the event types.")
+    .query::<EventTypes>()
+    .gives::<ListOut<EventTypeOut>>(200);
 
 /// `GET /event-type`
 pub(super) async fn list(
@@ -68,6 +78,16 @@ async fn visible(
     }
 }
 
+pub(super) const CREATE: Operation = Operation::new(
+    "v1.event-type.create",
+    "Creates an event type, or brings an archived one back.",
+)
+.token(Token::Org)
+.takes::<EventTypeIn>()
+.once()
+.gives::<EventTypeOut>(201)
+.or("event_type_exists");
+
 /// `POST /event-type`
 pub(super) async fn create(
     State(shared): State<Arc<Shared>>,
@@ -77,7 +97,7 @@ pub(super) async fn create(
     caller.org_only()?;
     let mut fields = Fields::parse(&received.body)?;
     let name = fields.firm("name", None, None, checked(text::event_type_name));
-    let made = read_type(fields, name.unwrap_or_default(), None, &shared)?;
+    let made = read_type(fields, name.unwrap_or_default(), None, (shared.now(), &shared.schemas))?;
     let (peyk, org) = (Arc::clone(&shared), caller.org);
     let work = async move |ticket: Ticket| {
         let done = move |stored: &EventType| {
@@ -100,6 +120,9 @@ pub(super) async fn create(
     once(&shared, (&caller, &received), &[], work).await
 }
 
+pub(super) const READ: Operation =
+    Operation::new("v1.event-type.get", "Shows an event type.").gives::<EventTypeOut>(200);
+
 /// `GET /event-type/{name}`
 pub(super) async fn read(
     State(shared): State<Arc<Shared>>,
@@ -110,6 +133,13 @@ pub(super) async fn read(
     Ok(Answer::json(StatusCode::OK, &EventTypeOut::new(found, true)).into_response())
 }
 
+pub(super) const PUT: Operation =
+    Operation::new("v1.event-type.update", "Replaces an event type, or creates it.")
+        .token(Token::Org)
+        .takes::<EventTypeUpdate>()
+        .gives::<EventTypeOut>(200)
+        .gives::<EventTypeOut>(201);
+
 /// `PUT /event-type/{name}`
 pub(super) async fn put(
     State(shared): State<Arc<Shared>>,
@@ -119,7 +149,12 @@ pub(super) async fn put(
 ) -> Answered {
     caller.org_only()?;
     text::event_type_name("name", &name)?;
-    let mut made = read_type(Fields::parse(&received.body)?, name.clone(), None, &shared)?;
+    let mut made = read_type(
+        Fields::parse(&received.body)?,
+        name.clone(),
+        None,
+        (shared.now(), &shared.schemas),
+    )?;
     let _edit = shared.edits.lock().await;
     let directory = &shared.engine.stores().directory;
     let (status, write) = match find(&shared, &caller, name.clone()).await? {
@@ -133,6 +168,12 @@ pub(super) async fn put(
     Ok(Answer::json(status, &EventTypeOut::new(stored, true)).into_response())
 }
 
+pub(super) const PATCH: Operation =
+    Operation::new("v1.event-type.patch", "Changes what is named of an event type.")
+        .token(Token::Org)
+        .takes::<Patch<EventTypeUpdate>>()
+        .gives::<EventTypeOut>(200);
+
 /// `PATCH /event-type/{name}`
 pub(super) async fn patch(
     State(shared): State<Arc<Shared>>,
@@ -144,11 +185,19 @@ pub(super) async fn patch(
     let fields = Fields::parse(&received.body)?;
     let _edit = shared.edits.lock().await;
     let old = find(&shared, &caller, name).await?.ok_or_else(own::missing)?;
-    let changed = read_type(fields, old.name.clone(), Some(&old), &shared)?;
+    let changed = read_type(fields, old.name.clone(), Some(&old), (shared.now(), &shared.schemas))?;
     let write = shared.engine.stores().directory.update_event_type(caller.org, changed);
     let stored = shared.schemas.write((caller.org, old.name), write).await?;
     Ok(Answer::json(StatusCode::OK, &EventTypeOut::new(stored, true)).into_response())
 }
+
+pub(super) const DELETE: Operation = Operation::new(
+    "v1.event-type.delete",
+    "Archives an event type, or removes it with expunge=true.",
+)
+.token(Token::Org)
+.query::<Expunge>()
+.ends(204);
 
 /// `DELETE /event-type/{name}`: archives it, or with `expunge=true` removes it.
 pub(super) async fn delete(
@@ -190,13 +239,12 @@ pub(super) fn may_see(caller: &Caller, event_type: &EventType) -> bool {
 }
 
 /// Reads an event type; with an old one, as a patch of it.
-fn read_type(
+pub(super) fn read_type(
     mut fields: Fields<'_>,
     name: String,
     old: Option<&EventType>,
-    shared: &Shared,
+    (now, check): (Timestamp, &SchemaCheck),
 ) -> Result<EventType, Problem> {
-    let now = shared.now();
     let description = fields.firm(
         "description",
         old.map(|old| old.description.clone()),
@@ -214,7 +262,7 @@ fn read_type(
         deprecated: deprecated.unwrap_or_default(),
         schemas: fields.nullable_raw(&["schemas"], old_schemas, |name, raw| {
             let read = schemas::read(name, raw)?;
-            shared.schemas.usable(name, &read).map(|()| read)
+            check.usable(name, &read).map(|()| read)
         }),
         feature_flag: fields.nullable(&["featureFlag"], old_flag, checked(text::event_type_name)),
         created_at: old.map_or(now, |old| old.created_at),

@@ -8,22 +8,34 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{StatusCode, header};
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::operation::{Operation, Token};
+use super::shapes::Text;
 use crate::http::idempotency::Answer;
 use crate::state::Shared;
 use crate::storage_check::BOUND;
 
-#[derive(Debug, Serialize)]
+/// The media type of metrics.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// How the parts of the server are.
+#[derive(Debug, Serialize, JsonSchema)]
 struct HealthOut {
     database: Part,
     queue: Part,
     cache: Part,
 }
 
-#[derive(Debug, Serialize)]
+/// How a part is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "HealthPart")]
 struct Part {
+    #[schemars(extend("enum" = ["ok", "error"]))]
     status: &'static str,
+    /// Why it is not well.
+    #[schemars(with = "String")]
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -35,15 +47,27 @@ impl From<Result<(), String>> for Part {
     }
 }
 
+pub(super) const HOME: Operation =
+    Operation::new("v1.document.home", "Leads to the reference.").token(Token::None).ends(307);
+
 /// `GET /`
 pub(super) async fn home() -> Response {
     (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, "/docs")]).into_response()
 }
 
+pub(super) const PING: Operation =
+    Operation::new("v1.health.ping", "Says that the process answers.").token(Token::None).ends(204);
+
 /// `GET /api/v1/health/ping`: the process answers.
 pub(super) async fn ping() -> StatusCode {
     StatusCode::NO_CONTENT
 }
+
+pub(super) const HEALTH: Operation =
+    Operation::new("v1.health.get", "Says whether it can accept and deliver; 503 when not.")
+        .token(Token::None)
+        .gives::<HealthOut>(200)
+        .gives::<HealthOut>(503);
 
 /// `GET /api/v1/health`: the database commits and is read, and the dispatcher answers; the cache is
 /// memory.
@@ -81,9 +105,14 @@ fn late(what: &str) -> String {
     format!("{what} takes longer than {} s", BOUND.as_secs())
 }
 
+pub(super) const METRICS: Operation =
+    Operation::new("v1.health.metrics", "Metrics in the text format of Prometheus.")
+        .token(Token::None)
+        .gives_as::<Text>(200, METRICS_TYPE);
+
 /// `GET /metrics`
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     let queue = Arc::clone(&shared.engine.stores().queue);
     let text = shared.metrics.render(&*queue, shared.now()).await;
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+    ([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response()
 }

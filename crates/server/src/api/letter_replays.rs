@@ -14,16 +14,20 @@ use domain::error::Invalid;
 use domain::ids::{EndpointKey, MessageKey};
 use domain::limits::{REPLAY_IDS_MAX, REPLAY_RATE_MAX};
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use store::dead_letters::DeadFilter;
 use store::tasks::{Letters, TaskSpec, Work};
 
+use super::inputs::task::DeadLettersReplayIn;
+use super::operation::Operation;
 use super::own;
 use super::replays::{during, event_types, spec};
 use super::resend::endpoint_disabled;
 use super::tasks::begin;
 use super::views::dead_letter::keys_of;
+use super::views::task::TaskOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, flag, text, texts, whole};
@@ -32,18 +36,29 @@ use crate::http::problem::Problem;
 use crate::spelling::one_of;
 use crate::state::Shared;
 
-#[derive(Debug, Serialize)]
+/// How many there are, of a dry run.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DeadLetterCountOut")]
 struct CountOut {
     count: u64,
 }
 
 /// What was asked for.
-struct Asked {
+pub(super) struct Asked {
     endpoint: Option<String>,
     letters: Letters,
     rate_per_s: Option<u32>,
     is_dry: bool,
 }
+
+pub(super) const REPLAY_MANY: Operation =
+    Operation::new("v1.dead-letter.bulk-replay", "Puts many back at a rate, or counts them.")
+        .may_take::<DeadLettersReplayIn>()
+        .once()
+        .gives::<CountOut>(200)
+        .gives::<TaskOut>(202)
+        .or("conflict")
+        .or("endpoint_disabled");
 
 /// `POST /app/{app}/dead-letter/replay`
 pub(super) async fn replay_many(
@@ -75,7 +90,7 @@ pub(super) async fn replay_many(
 }
 
 /// The body may be left out, for all there is.
-fn read(body: &[u8]) -> Result<Asked, Problem> {
+pub(super) fn read(body: &[u8]) -> Result<Asked, Problem> {
     let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
     let mut fields = Fields::parse(body)?;
     let asked = Asked {

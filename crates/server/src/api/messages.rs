@@ -24,20 +24,34 @@ use store::inbox::Accepted;
 use store::page::Direction;
 
 use super::applications;
+use super::inputs::message::MessageIn as MessageBody;
+use super::inputs::query::{Messages, WithContent};
 use super::message_in::{self, MessageIn};
+use super::operation::{Operation, Token};
 use super::own;
 use super::views::message::{MessageOut, PayloadOut};
 use crate::http::auth::Auth;
 use crate::http::extract::{Escaped, Place, Received};
 use crate::http::fields::Fields;
 use crate::http::idempotency::{Answer, body_differs};
-use crate::http::paging::Paging;
+use crate::http::paging::{ListOut, Paging};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::tokens::Caller;
 use crate::state::{Shared, random_for_id};
 
 type Answered = Result<Response, Problem>;
+
+pub(super) const CREATE: Operation = Operation::new(
+    "v1.message.create",
+    "Accepts a message; 202 once it and its deliveries are on disk.",
+)
+.token(Token::Org)
+.query::<WithContent>()
+.takes::<MessageBody>()
+.once()
+.gives::<MessageOut<'_>>(202)
+.or("conflict");
 
 /// `POST /app/{app}/msg`
 pub(super) async fn create(
@@ -167,6 +181,11 @@ pub(super) async fn create_application(
     }
 }
 
+pub(super) const LIST: Operation =
+    Operation::new("v1.message.list", "Lists the messages of an application.")
+        .query::<Messages>()
+        .gives::<ListOut<MessageOut<'_>>>(200);
+
 /// `GET /app/{app}/msg`
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
@@ -204,6 +223,10 @@ pub(super) fn filter_of(query: &Query) -> Result<MessageFilter, Problem> {
     })
 }
 
+pub(super) const READ: Operation = Operation::new("v1.message.get", "Shows a message.")
+    .query::<WithContent>()
+    .gives::<MessageOut<'_>>(200);
+
 /// `GET /app/{app}/msg/{message}`
 pub(super) async fn read(
     State(shared): State<Arc<Shared>>,
@@ -217,6 +240,11 @@ pub(super) async fn read(
     let shown = MessageOut::stored(&message, with_content);
     Ok(Answer::json(StatusCode::OK, &shown).into_response())
 }
+
+pub(super) const EXPUNGE: Operation =
+    Operation::new("v1.message.expunge-content", "Deletes the payload of a message.")
+        .token(Token::Org)
+        .ends(204);
 
 /// `DELETE /app/{app}/msg/{message}/content`
 pub(super) async fn expunge(

@@ -1,4 +1,4 @@
-//! The methods of a path, each with its handler, which can be listed.
+//! The methods of a path, each with its handler and what is documented of it.
 //!
 //! Never: a method that is listed and not served, or the other way.
 
@@ -7,77 +7,87 @@ use std::sync::Arc;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter};
 
+use super::operation::Operation;
 use crate::state::Shared;
 
 /// What is served under one path.
 pub(super) struct Methods {
     router: MethodRouter<Arc<Shared>>,
-    names: Vec<&'static str>,
+    operations: Vec<(&'static str, Operation)>,
 }
 
-/// A path and the methods that it takes.
+/// A path and the operations under it, by method.
+#[derive(Clone)]
 pub(super) struct Served {
     pub(super) path: &'static str,
-    pub(super) methods: Vec<&'static str>,
+    pub(super) operations: Vec<(&'static str, Operation)>,
 }
 
 /// GET and nothing else yet; HEAD comes with it.
-pub(super) fn get<H: Handler<T, Arc<Shared>>, T: 'static>(handler: H) -> Methods {
-    none().with(MethodFilter::GET, "GET", handler)
+pub(super) fn get<H: Handler<T, Arc<Shared>>, T: 'static>(handler: H, is: Operation) -> Methods {
+    none().with(MethodFilter::GET, ("GET", is), handler)
 }
 
 /// POST and nothing else yet.
-pub(super) fn post<H: Handler<T, Arc<Shared>>, T: 'static>(handler: H) -> Methods {
-    none().post(handler)
+pub(super) fn post<H: Handler<T, Arc<Shared>>, T: 'static>(handler: H, is: Operation) -> Methods {
+    none().post(handler, is)
 }
 
 /// PUT and nothing else yet.
-pub(super) fn put<H: Handler<T, Arc<Shared>>, T: 'static>(handler: H) -> Methods {
-    none().put(handler)
+pub(super) fn put<H: Handler<T, Arc<Shared>>, T: 'static>(handler: H, is: Operation) -> Methods {
+    none().put(handler, is)
 }
 
 /// DELETE and nothing else yet.
-pub(super) fn delete<H: Handler<T, Arc<Shared>>, T: 'static>(handler: H) -> Methods {
-    none().delete(handler)
+pub(super) fn delete<H: Handler<T, Arc<Shared>>, T: 'static>(handler: H, is: Operation) -> Methods {
+    none().delete(handler, is)
 }
 
 fn none() -> Methods {
-    Methods { router: MethodRouter::new(), names: Vec::new() }
+    Methods { router: MethodRouter::new(), operations: Vec::new() }
 }
 
 impl Methods {
     /// And POST.
-    pub(super) fn post<H: Handler<T, Arc<Shared>>, T: 'static>(self, handler: H) -> Self {
-        self.with(MethodFilter::POST, "POST", handler)
+    pub(super) fn post<H: Handler<T, Arc<Shared>>, T: 'static>(self, by: H, is: Operation) -> Self {
+        self.with(MethodFilter::POST, ("POST", is), by)
     }
 
     /// And PUT.
-    pub(super) fn put<H: Handler<T, Arc<Shared>>, T: 'static>(self, handler: H) -> Self {
-        self.with(MethodFilter::PUT, "PUT", handler)
+    pub(super) fn put<H: Handler<T, Arc<Shared>>, T: 'static>(self, by: H, is: Operation) -> Self {
+        self.with(MethodFilter::PUT, ("PUT", is), by)
     }
 
     /// And PATCH.
-    pub(super) fn patch<H: Handler<T, Arc<Shared>>, T: 'static>(self, handler: H) -> Self {
-        self.with(MethodFilter::PATCH, "PATCH", handler)
+    pub(super) fn patch<H: Handler<T, Arc<Shared>>, T: 'static>(
+        self,
+        by: H,
+        is: Operation,
+    ) -> Self {
+        self.with(MethodFilter::PATCH, ("PATCH", is), by)
     }
 
     /// And DELETE.
-    pub(super) fn delete<H: Handler<T, Arc<Shared>>, T: 'static>(self, handler: H) -> Self {
-        self.with(MethodFilter::DELETE, "DELETE", handler)
+    pub(super) fn delete<H: Handler<T, Arc<Shared>>, T: 'static>(
+        self,
+        by: H,
+        is: Operation,
+    ) -> Self {
+        self.with(MethodFilter::DELETE, ("DELETE", is), by)
     }
 
     fn with<H: Handler<T, Arc<Shared>>, T: 'static>(
         mut self,
         filter: MethodFilter,
-        name: &'static str,
+        operation: (&'static str, Operation),
         handler: H,
     ) -> Self {
-        self.names.push(name);
-        Self { router: self.router.on(filter, handler), names: self.names }
+        self.operations.push(operation);
+        Self { router: self.router.on(filter, handler), operations: self.operations }
     }
 
-    /// For the router, and the names.
-    pub(super) fn into_parts(self) -> (MethodRouter<Arc<Shared>>, Vec<&'static str>) {
-        (self.router, self.names)
+    /// For the router, and what is documented.
+    pub(super) fn into_parts(self) -> (MethodRouter<Arc<Shared>>, Vec<(&'static str, Operation)>) {
+        (self.router, self.operations)
     }
 }

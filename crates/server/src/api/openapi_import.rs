@@ -13,15 +13,19 @@ use domain::error::Invalid;
 use domain::event_type::EventType;
 use domain::ids::PublicId;
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use store::directory::Directory;
 use store::page::{Direction, PageOf};
 
+use super::inputs::event_type::EventTypeImportOpenApiIn;
 use super::once::once;
 use super::openapi::{Webhook, webhooks};
+use super::operation::{Operation, Token};
 use super::schemas;
+use super::shapes::Object;
 use super::views::stored_json;
 use crate::http::auth::Auth;
 use crate::http::extract::Received;
@@ -34,12 +38,16 @@ use crate::state::Shared;
 /// Event types read at once.
 const PAGE: usize = 250;
 
-#[derive(Serialize)]
+/// What came of an import.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventTypeImportOpenApiOut")]
 struct ImportOut {
     data: ImportData,
 }
 
-#[derive(Serialize)]
+/// Names, and types of a dry run.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventTypeImportOpenApiOutData")]
 struct ImportData {
     /// What was made, replaced or archived.
     modified: Vec<String>,
@@ -49,11 +57,14 @@ struct ImportData {
     archived: Vec<String>,
 }
 
-#[derive(Serialize)]
+/// An event type as a document has it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventTypeFromOpenApi")]
 #[serde(rename_all = "camelCase")]
 struct ImportedOut {
     name: String,
     description: String,
+    #[schemars(with = "Option<Object>")]
     schemas: Option<Box<RawValue>>,
     deprecated: bool,
 }
@@ -64,6 +75,15 @@ struct Import {
     dry_run: bool,
     replace_all: bool,
 }
+
+pub(super) const IMPORT: Operation = Operation::new(
+    "v1.event-type.import-openapi",
+    "Makes event types from the webhooks of an OpenAPI document.",
+)
+.token(Token::Org)
+.takes::<EventTypeImportOpenApiIn>()
+.once()
+.gives::<ImportOut>(200);
 
 /// `POST /event-type/import/openapi`
 pub(super) async fn import(

@@ -15,6 +15,7 @@ use store::StoreError;
 use store::directory::IdOrUid;
 use store::page::Direction;
 
+use super::operation::{Operation, Token};
 use super::views::endpoint::EndpointOut;
 use super::{endpoint_headers as headers, endpoint_secrets as secrets, endpoints};
 use crate::http::auth::Auth;
@@ -27,6 +28,11 @@ use crate::http::tokens::Caller;
 use crate::state::{Shared, random};
 
 type Answered = Result<Response, Problem>;
+
+/// An operation of any endpoint, of these ones.
+const fn told(of_any: Operation, id: &'static str, summary: &'static str) -> Operation {
+    of_any.named(id, summary).token(Token::Org)
+}
 
 /// The caller within the application that tells its organisation, and that application's uid.
 fn within(caller: &Caller) -> Result<(Auth, String), Problem> {
@@ -45,6 +51,13 @@ fn within_to(
     Ok((caller, Place((uid, endpoint))))
 }
 
+pub(super) const LIST: Operation = told(
+    endpoints::LIST,
+    "v1.operational-webhook.endpoint.list",
+    "Lists the endpoints that are told what happens in the organisation.",
+)
+.or("not_found");
+
 /// `GET /operational-webhook/endpoint`
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
@@ -61,6 +74,13 @@ pub(super) async fn list(
     }
     endpoints::list(State(shared), caller, Place(uid), query).await
 }
+
+pub(super) const CREATE: Operation = told(
+    endpoints::CREATE,
+    "v1.operational-webhook.endpoint.create",
+    "Creates an endpoint that is told of endpoints and of failing deliveries.",
+)
+.or("not_found");
 
 /// `POST /operational-webhook/endpoint`
 pub(super) async fn create(
@@ -87,6 +107,12 @@ pub(super) async fn create(
     endpoints::create(State(shared), caller, Place(uid), received).await
 }
 
+pub(super) const READ: Operation = told(
+    endpoints::READ,
+    "v1.operational-webhook.endpoint.get",
+    "Shows an endpoint of operational webhooks.",
+);
+
 /// `GET /operational-webhook/endpoint/{endpoint}`
 pub(super) async fn read(
     shared: State<Arc<Shared>>,
@@ -96,6 +122,12 @@ pub(super) async fn read(
     let (caller, place) = within_to(&caller, endpoint)?;
     endpoints::read(shared, caller, place).await
 }
+
+pub(super) const PUT: Operation = told(
+    endpoints::PUT,
+    "v1.operational-webhook.endpoint.update",
+    "Replaces an endpoint of operational webhooks, or creates it.",
+);
 
 /// `PUT /operational-webhook/endpoint/{endpoint}`
 pub(super) async fn put(
@@ -108,6 +140,12 @@ pub(super) async fn put(
     endpoints::put(shared, caller, place, received).await
 }
 
+pub(super) const PATCH: Operation = told(
+    endpoints::PATCH,
+    "v1.operational-webhook.endpoint.patch",
+    "Changes what is named of an endpoint of operational webhooks.",
+);
+
 /// `PATCH /operational-webhook/endpoint/{endpoint}`
 pub(super) async fn patch(
     shared: State<Arc<Shared>>,
@@ -119,6 +157,12 @@ pub(super) async fn patch(
     endpoints::patch(shared, caller, place, received).await
 }
 
+pub(super) const DELETE: Operation = told(
+    endpoints::DELETE,
+    "v1.operational-webhook.endpoint.delete",
+    "Deletes an endpoint of operational webhooks; what waits for it is cancelled.",
+);
+
 /// `DELETE /operational-webhook/endpoint/{endpoint}`
 pub(super) async fn delete(
     shared: State<Arc<Shared>>,
@@ -129,6 +173,12 @@ pub(super) async fn delete(
     endpoints::delete(shared, caller, place).await
 }
 
+pub(super) const READ_HEADERS: Operation = told(
+    headers::READ,
+    "v1.operational-webhook.endpoint.get-headers",
+    "Shows the extra headers of its requests, credentials left out.",
+);
+
 /// `GET …/headers`
 pub(super) async fn read_headers(
     shared: State<Arc<Shared>>,
@@ -138,6 +188,12 @@ pub(super) async fn read_headers(
     let (caller, place) = within_to(&caller, endpoint)?;
     headers::read(shared, caller, place).await
 }
+
+pub(super) const PUT_HEADERS: Operation = told(
+    headers::PUT,
+    "v1.operational-webhook.endpoint.update-headers",
+    "Replaces the extra headers.",
+);
 
 /// `PUT …/headers`
 pub(super) async fn put_headers(
@@ -150,6 +206,12 @@ pub(super) async fn put_headers(
     headers::put(shared, caller, place, received).await
 }
 
+pub(super) const PATCH_HEADERS: Operation = told(
+    headers::PATCH,
+    "v1.operational-webhook.endpoint.patch-headers",
+    "Adds, changes or removes extra headers.",
+);
+
 /// `PATCH …/headers`
 pub(super) async fn patch_headers(
     shared: State<Arc<Shared>>,
@@ -161,6 +223,12 @@ pub(super) async fn patch_headers(
     headers::patch(shared, caller, place, received).await
 }
 
+pub(super) const READ_SECRET: Operation = told(
+    secrets::READ,
+    "v1.operational-webhook.endpoint.get-secret",
+    "Shows the secret that its requests are signed with.",
+);
+
 /// `GET …/secret`
 pub(super) async fn read_secret(
     shared: State<Arc<Shared>>,
@@ -170,6 +238,12 @@ pub(super) async fn read_secret(
     let (caller, place) = within_to(&caller, endpoint)?;
     secrets::read(shared, caller, place).await
 }
+
+pub(super) const ROTATE_SECRET: Operation = told(
+    secrets::ROTATE,
+    "v1.operational-webhook.endpoint.rotate-secret",
+    "Puts a new secret in place; the old one signs on for a while.",
+);
 
 /// `POST …/secret/rotate`
 pub(super) async fn rotate_secret(

@@ -9,8 +9,11 @@ use axum::response::Response;
 use domain::fanout;
 use domain::text;
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::inputs::message::MessagePrecheckIn;
+use super::operation::Operation;
 use super::own;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
@@ -19,10 +22,17 @@ use crate::http::idempotency::Answer;
 use crate::http::problem::Problem;
 use crate::state::Shared;
 
-#[derive(Serialize)]
+/// Whether a message would be sent to anybody.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "MessagePrecheckOut")]
 struct PrecheckOut {
     active: bool,
 }
+
+pub(super) const ACTIVE: Operation =
+    Operation::new("v1.message.precheck", "Says whether anybody would get such a message.")
+        .takes::<MessagePrecheckIn>()
+        .gives::<PrecheckOut>(200);
 
 /// `POST /app/{app}/msg/precheck/active`
 pub(super) async fn active(

@@ -5,8 +5,13 @@
 use axum::response::{IntoResponse as _, Response};
 use http::header;
 
+use super::operation::{Operation, Token};
+use super::shapes::Text;
 use crate::http::extract::Place;
 use crate::http::problem::Problem;
+
+/// The media type of a page.
+const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// A page's name and its text.
 type Page = (&'static str, &'static str);
@@ -54,13 +59,35 @@ pub(super) fn summary(text: &'static str) -> &'static str {
     line.unwrap_or_default()
 }
 
+pub(super) const READ: Operation = Operation::new("v1.document.problem", "Explains an error code.")
+    .token(Token::None)
+    .gives_as::<Text>(200, PLAIN);
+
+/// The codes of errors with this status.
+pub(super) fn codes(status: u16) -> Vec<String> {
+    let start = format!("{status}. ");
+    let pages = PAGES.iter().filter(|(_, text)| summary(text).starts_with(&start));
+    pages.map(|(name, text)| code_of(name, text)).collect()
+}
+
+/// The status of errors with this code.
+pub(super) fn status_of(code: &str) -> Option<u16> {
+    let page = PAGES.iter().find(|(name, text)| code_of(name, text) == code);
+    page.and_then(|(_, text)| summary(text).split_once(". ")?.0.parse().ok())
+}
+
+/// The code that a page is about: its title, since one code has a space in it.
+fn code_of(name: &str, text: &str) -> String {
+    text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(name).to_owned()
+}
+
 /// `GET /docs/problems/{code}`
 pub(super) async fn read(Place(code): Place<String>) -> Result<Response, Problem> {
     // One code has a space in it.
     let name = code.replace(' ', "_");
     let page = PAGES.iter().find(|(known, _)| *known == name);
     let (_, text) = page.ok_or_else(|| Problem::not_found("There is no page of this name"))?;
-    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], *text).into_response())
+    Ok(([(header::CONTENT_TYPE, PLAIN)], *text).into_response())
 }
 
 #[cfg(test)]

@@ -18,10 +18,13 @@ use store::history::{MessageFilter, SentFilter};
 use store::tasks::{During, TaskSpec, Work};
 
 use super::attempted::STANDINGS;
+use super::inputs::task::{BulkReplayIn, RecoverIn, ReplayIn};
+use super::operation::{Operation, Token};
 use super::own::{self, Names};
 use super::resend::endpoint_disabled;
 use super::tasks::begin;
 use super::views::sent::status;
+use super::views::task::TaskOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, checked, each, texts, time, whole, whole_of};
@@ -34,6 +37,16 @@ type Answered = Result<Response, Problem>;
 
 /// Classes of status codes; 0 for no answer.
 const CLASSES: [u16; 6] = [0, 100, 200, 300, 400, 500];
+
+pub(super) const RECOVER: Operation = Operation::new(
+    "v1.endpoint.recover",
+    "Puts back what an endpoint failed to take since a time.",
+)
+.takes::<RecoverIn>()
+.once()
+.gives::<TaskOut>(202)
+.or("conflict")
+.or("endpoint_disabled");
 
 /// `POST /app/{app}/endpoint/{endpoint}/recover`
 pub(super) async fn recover(
@@ -53,6 +66,16 @@ pub(super) async fn recover(
     of_span(&shared, (&caller, &received), names, work).await
 }
 
+pub(super) const MISSING: Operation = Operation::new(
+    "v1.endpoint.replay-missing",
+    "Sends an endpoint what it never got since a time.",
+)
+.takes::<ReplayIn>()
+.once()
+.gives::<TaskOut>(202)
+.or("conflict")
+.or("endpoint_disabled");
+
 /// `POST /app/{app}/endpoint/{endpoint}/replay-missing`
 pub(super) async fn missing(
     State(shared): State<Arc<Shared>>,
@@ -62,6 +85,16 @@ pub(super) async fn missing(
 ) -> Answered {
     of_span(&shared, (&caller, &received), names, |_, during| Work::Missing(during)).await
 }
+
+pub(super) const AGAIN: Operation = Operation::new(
+    "v1.endpoint.bulk-replay",
+    "Sends an endpoint again what it was sent since a time.",
+)
+.takes::<BulkReplayIn>()
+.once()
+.gives::<TaskOut>(202)
+.or("conflict")
+.or("endpoint_disabled");
 
 /// `POST /app/{app}/endpoint/{endpoint}/bulk-replay`
 pub(super) async fn again(
@@ -86,6 +119,15 @@ pub(super) async fn again(
     };
     of_span(&shared, (&caller, &received), names, work).await
 }
+
+pub(super) const EXPUNGE_ALL: Operation = Operation::new(
+    "v1.message.expunge-all-contents",
+    "Deletes the payloads of all messages of an application.",
+)
+.token(Token::Org)
+.once()
+.gives::<TaskOut>(202)
+.or("conflict");
 
 /// `POST /app/{app}/msg/expunge-all-contents`
 pub(super) async fn expunge_all(

@@ -11,12 +11,22 @@ use http::StatusCode;
 use store::history::Resent;
 
 use super::once::once;
+use super::operation::Operation;
 use super::own;
+use super::shapes::Object;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::idempotency::{Done, Made, Ticket};
 use crate::http::problem::Problem;
 use crate::state::Shared;
+
+pub(super) const RESEND: Operation =
+    Operation::new("v1.message-attempt.resend", "Sends a message to an endpoint once more.")
+        .once()
+        .gives::<Object>(202)
+        .or("endpoint_disabled")
+        .or("in_flight")
+        .or("missing_payload");
 
 /// `POST /app/{app}/msg/{message}/endpoint/{endpoint}/resend`
 pub(super) async fn resend(

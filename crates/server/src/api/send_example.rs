@@ -17,9 +17,13 @@ use serde_json::value::RawValue;
 use store::directory::IdOrUid;
 use store::inbox::Accepted;
 
+use super::inputs::endpoint::EventExampleIn;
+use super::inputs::query::WithoutContent;
 use super::messages;
+use super::operation::{Operation, Token};
 use super::own::{self, Names};
 use super::resend::endpoint_disabled;
+use super::views::message::MessageOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, checked, whole};
@@ -33,6 +37,18 @@ const PING: &str = "svix.ping";
 const PING_PAYLOAD: &[u8] = br#"{"success": true}"#;
 /// The version of the schema that examples are taken from.
 const VERSION: &str = "1";
+
+pub(super) const SEND: Operation = Operation::new(
+    "v1.endpoint.send-example",
+    "Sends an example of an event type to it, whatever it filters.",
+)
+.token(Token::Org)
+.query::<WithoutContent>()
+.takes::<EventExampleIn>()
+.once()
+.gives::<MessageOut<'_>>(200)
+.or("endpoint_disabled")
+.or("invalid_scheme");
 
 /// `POST /app/{app}/endpoint/{endpoint}/send-example`
 pub(super) async fn send(

@@ -10,19 +10,22 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::ids::{AppKey, Kind, PublicId};
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::directory::IdOrUid;
 use store::page::Direction;
 use store::tasks::{Started, Task, TaskFilter, TaskKind, TaskSpec, TaskStatus};
 
+use super::inputs::query::Tasks;
 use super::once::once;
+use super::operation::Operation;
 use super::own;
 use super::views::report::{self, ReportOut};
 use super::views::task::{NAMES, STATUSES, TaskOut, name_of, status_of};
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::idempotency::{Answer, Done, Made, Ticket};
-use crate::http::paging::Paging;
+use crate::http::paging::{ListOut, Paging};
 use crate::http::problem::Problem;
 use crate::http::query::{Query, refuse};
 use crate::http::tokens::Caller;
@@ -33,7 +36,8 @@ use crate::state::{Shared, random};
 type Answered = Result<Response, Problem>;
 
 /// A task of either sort.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(untagged)]
 enum Shown {
     Task(TaskOut),
@@ -48,6 +52,12 @@ impl Shown {
         }
     }
 }
+
+pub(super) const LIST: Operation =
+    Operation::new("v1.background-task.list", "Lists the background tasks of the organisation.")
+        .query::<Tasks>()
+        .gives::<ListOut<Shown>>(200)
+        .or("not_found");
 
 /// `GET /background-task`
 pub(super) async fn list(
@@ -117,6 +127,10 @@ async fn own_app(shared: &Shared, caller: &Caller) -> Result<Option<AppKey>, Pro
     found.map(|found| Some(found.app.key)).ok_or_else(own::missing)
 }
 
+pub(super) const READ: Operation =
+    Operation::new("v1.background-task.get", "Shows a background task and how far it is.")
+        .gives::<Shown>(200);
+
 /// `GET /background-task/{task}`
 pub(super) async fn read(
     State(shared): State<Arc<Shared>>,
@@ -142,6 +156,12 @@ async fn found(shared: &Shared, caller: &Caller, text: &str) -> Result<Task, Pro
     let found = found.filter(|found| only.is_none_or(|app| app == found.spec.app));
     found.map(|found| *found).ok_or_else(own::missing)
 }
+
+pub(super) const CANCEL: Operation =
+    Operation::new("v1.background-task.cancel", "Stops a background task at once.")
+        .once()
+        .gives::<TaskOut>(200)
+        .or("conflict");
 
 /// `POST /background-task/{task}/cancel`
 pub(super) async fn cancel(

@@ -20,7 +20,9 @@ use store::StoreError;
 use store::history::MessageFilter;
 use store::page::{Direction, PageOf};
 
+use super::inputs::usage::{AppUsageStatsIn, NAMES_MAX};
 use super::once::once;
+use super::operation::{Operation, Token};
 use super::own;
 use super::views::report::{AppOut, AppsOut, ReportOut, StartedOut, SubscribedOut, TypesOut};
 use crate::http::auth::Auth;
@@ -34,10 +36,16 @@ use crate::state::{Shared, random};
 
 /// Applications looked at; an organisation with more is told so.
 const APPS_MAX: usize = 10_000;
-/// Applications that may be named.
-const NAMES_MAX: usize = 1_000;
 /// Applications, or messages, read at once.
 const PAGE: usize = 250;
+
+pub(super) const EVENT_TYPES: Operation = Operation::new(
+    "v1.statistics.aggregate-event-types",
+    "Lists what event types each application subscribes to.",
+)
+.token(Token::Org)
+.gives::<ReportOut>(200)
+.or("limit_reached");
 
 /// `PUT /stats/usage/event-types`
 pub(super) async fn event_types(
@@ -110,12 +118,22 @@ fn subscribed(app: &AppSnapshot) -> SubscribedOut {
 }
 
 /// What is asked for.
-struct Asked {
+pub(super) struct Asked {
     since: Timestamp,
     until: Timestamp,
     /// Ids or uids; `None` for all applications.
     names: Option<Vec<String>>,
 }
+
+pub(super) const APPLICATIONS: Operation = Operation::new(
+    "v1.statistics.aggregate-app-stats",
+    "Counts the messages to endpoints of each application.",
+)
+.token(Token::Org)
+.takes::<AppUsageStatsIn>()
+.once()
+.gives::<StartedOut>(202)
+.or("conflict");
 
 /// `POST /stats/usage/app`
 pub(super) async fn applications(
@@ -159,7 +177,7 @@ pub(super) async fn applications(
     once(&shared, (&caller, &received), &[], work).await
 }
 
-fn read(body: &[u8], now: Timestamp) -> Result<Asked, Problem> {
+pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Asked, Problem> {
     let mut fields = Fields::parse(body)?;
     let since = fields.firm("since", None, None, time);
     let until = fields.firm("until", None, None, time);

@@ -6,6 +6,7 @@
 
 use domain::error::Invalid;
 use domain::limits::{PAGE_ROWS, PAGE_ROWS_MAX};
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::page::{Direction, PageOf};
 
@@ -23,13 +24,18 @@ pub(crate) struct Paging {
 }
 
 /// A page as it is answered.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ListResponse_{T}_")]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListOut<T> {
     data: Vec<T>,
+    /// Leads on.
     iterator: Option<String>,
+    /// Leads back.
+    #[schemars(with = "String")]
     #[serde(skip_serializing_if = "Option::is_none")]
     prev_iterator: Option<String>,
+    /// Whether this is the last page.
     done: bool,
 }
 

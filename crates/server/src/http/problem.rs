@@ -8,6 +8,7 @@ use domain::error::Invalid;
 use engine::ingest::IngestError;
 use engine::throttle::Throttled;
 use http::{HeaderValue, StatusCode, header};
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::StoreError;
 
@@ -29,21 +30,43 @@ struct Inner {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Body {
-    Coded { code: &'static str, detail: String },
-    Fields { detail: Vec<FieldFault> },
+    Coded(Coded),
+    Fields(FieldFaults),
 }
 
-#[derive(Debug, Serialize)]
+/// What went wrong, for programs and for people.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "HttpErrorOut")]
+pub(crate) struct Coded {
+    /// Stable, for programs.
+    code: &'static str,
+    /// For people; may change.
+    detail: String,
+}
+
+/// What is wrong, field by field.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "HttpValidationError")]
+pub(crate) struct FieldFaults {
+    detail: Vec<FieldFault>,
+}
+
+/// A field and the rule that it breaks.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ValidationError")]
 struct FieldFault {
+    /// Where it is: `body`, `query` or `header`, then names.
     loc: Vec<String>,
+    /// The rule, for people.
     msg: String,
+    /// Its kind, for programs.
     r#type: &'static str,
 }
 
 impl Problem {
     /// An error with a code.
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        let body = Body::Coded { code, detail: detail.into() };
+        let body = Body::Coded(Coded { code, detail: detail.into() });
         Self(Box::new(Inner { status, body, retry_after_secs: None, close: false }))
     }
 
@@ -132,7 +155,7 @@ impl Problem {
             msg: fault.rule,
             r#type: fault.kind,
         });
-        let body = Body::Fields { detail: fields.collect() };
+        let body = Body::Fields(FieldFaults { detail: fields.collect() });
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         Self(Box::new(Inner { status, body, retry_after_secs: None, close: false }))
     }

@@ -35,6 +35,7 @@ mod large_pages;
 mod metrics;
 mod neighbours;
 mod one_serve_per_directory;
+mod openapi;
 mod openapi_import;
 mod operational_webhooks;
 mod pages;

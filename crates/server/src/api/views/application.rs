@@ -4,24 +4,31 @@
 
 use domain::application::Application;
 use domain::ids::Kind;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{stored_json, time};
+use crate::api::shapes::{AppId, Metadata, Time};
 
 /// An application.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ApplicationOut {
+    #[schemars(with = "AppId")]
     id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     uid: Option<String>,
     name: String,
+    /// The same as `throttleRate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     rate_limit: Option<u16>,
     throttle_rate: Option<u16>,
+    #[schemars(with = "Time")]
     created_at: String,
+    #[schemars(with = "Time")]
     updated_at: String,
+    #[schemars(with = "Metadata")]
     metadata: Box<RawValue>,
 }
 

@@ -3,42 +3,63 @@
 //! The answer's body is an excerpt as text; bytes that are no text become U+FFFD.
 //! Never: end an excerpt in the middle of a character.
 
-use domain::attempt::{Attempt, Outcome};
+use domain::attempt::{Attempt, Cut, FailureKind, Outcome};
 use domain::classify::describe;
 use domain::ids::Kind;
 use resilience::Term;
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::history::AttemptRow;
 
 use super::{time, time_or_none};
+use crate::api::shapes::{AttemptId, EndpointId, MessageId, Status, StatusText, Time, or_null};
+
+/// What sets a delay, and what cuts an answer's body short.
+const TERMS: [&str; 3] =
+    [term_name(Term::Backoff), term_name(Term::RetryAfter), term_name(Term::AgeLimit)];
+const CUTS: [&str; 3] = [Cut::Cap.name(), Cut::Deadline.name(), Cut::Reset.name()];
 
 /// An attempt.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AttemptOut {
+    #[schemars(with = "AttemptId")]
     id: String,
     url: String,
+    /// The body of the answer, at most 16 KiB of it.
     response: String,
+    /// 0 for no answer.
     response_status_code: u16,
     response_duration_ms: u64,
+    #[schemars(with = "Status")]
     status: u8,
+    #[schemars(with = "StatusText")]
     status_text: &'static str,
+    /// 0 by the policy, 1 by hand.
+    #[schemars(extend("enum" = [0, 1]))]
     trigger_type: u8,
+    #[schemars(with = "MessageId")]
     msg_id: String,
+    #[schemars(with = "EndpointId")]
     endpoint_id: String,
+    #[schemars(with = "Time")]
     timestamp: String,
     /// Which send of the delivery, from 1.
     number: u32,
     /// What went wrong, in words.
     error: Option<String>,
-    /// Its kind: dns, connect, tls, reset, timeout, forbidden, internal.
+    /// Why no answer came.
+    #[schemars(extend("enum" = or_null(&FailureKind::ALL.map(FailureKind::name))))]
     error_kind: Option<&'static str>,
+    #[schemars(with = "Option<Time>")]
     next_attempt_at: Option<String>,
-    /// backoff, retry_after or age_limit.
+    /// What the delay until then comes from.
+    #[schemars(extend("enum" = or_null(&TERMS)))]
     delay_set_by: Option<&'static str>,
     /// Sent once more because a kept connection had died.
     resent: bool,
-    /// Why the answer's body is not whole: cap, deadline, reset.
+    /// Why the answer's body is not whole.
+    #[schemars(extend("enum" = or_null(&CUTS)))]
     cut: Option<&'static str>,
     /// Where a 3xx pointed.
     redirect_origin: Option<String>,
@@ -73,7 +94,7 @@ impl AttemptOut {
         match attempt.outcome {
             Outcome::Answered(answer) => {
                 shown.response = excerpt(&answer.body);
-                shown.cut = answer.cut.map(domain::attempt::Cut::name);
+                shown.cut = answer.cut.map(Cut::name);
                 shown.redirect_origin = answer.redirect_origin;
             }
             Outcome::Failed(failure) => {

@@ -6,30 +6,44 @@
 use domain::dead_letter::DeadLetter;
 use domain::idempotency::delivery_key;
 use domain::ids::{EndpointKey, Kind, MessageKey, PublicId};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::attempt::AttemptOut;
 use super::message::PayloadOut;
 use super::{time, time_or_none};
+use crate::api::shapes::{DeadLetterId, DeadReason, EndpointId, EventTypeName, MessageId, Time};
 
 /// A dead letter: a row of the list, or one with its payload and every attempt.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DeadLetterOut")]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DeadLetterOut<'a> {
+    #[schemars(with = "DeadLetterId")]
     id: String,
+    #[schemars(with = "MessageId")]
     msg_id: String,
     event_id: Option<String>,
+    /// What the receiver saw.
     idempotency_key: String,
+    #[schemars(with = "EventTypeName")]
     event_type: String,
+    #[schemars(with = "EndpointId")]
     endpoint_id: String,
     url: String,
+    #[schemars(with = "DeadReason")]
     reason: &'static str,
     attempts: Attempts,
+    /// 0 for no answer.
     last_status_code: u16,
     last_error: Option<String>,
+    #[schemars(with = "Option<Time>")]
     first_attempt_at: Option<String>,
+    #[schemars(with = "Option<Time>")]
     last_attempt_at: Option<String>,
+    #[schemars(with = "Time")]
     dead_at: String,
+    /// Of one that is read by its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<PayloadOut<'a>>,
     #[serde(skip)]
@@ -37,7 +51,8 @@ pub(crate) struct DeadLetterOut<'a> {
 }
 
 /// How many there were, or all of them.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(untagged)]
 enum Attempts {
     Count(u32),

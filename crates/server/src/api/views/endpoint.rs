@@ -5,64 +5,91 @@
 
 use domain::endpoint::{Disabled, Endpoint, Ordering};
 use domain::ids::Kind;
-use domain::policy::{BreakerOverrides, RetryOverrides};
+use domain::policy::{BreakerOverrides, RetryOverrides, Strategy};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{stored_json, time};
+use crate::api::shapes::{Channel, EndpointId, EventTypeName, Metadata, Span, Time, or_null};
 use crate::spelling::{duration_text, retry_after_mode_text, retry_on_text};
 
 /// An endpoint.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EndpointOut {
+    #[schemars(with = "EndpointId")]
     id: String,
     url: String,
     description: String,
+    /// The same as `throttleRate`.
     rate_limit: Option<u16>,
     throttle_rate: Option<u16>,
     uid: Option<String>,
     version: u16,
     disabled: bool,
+    /// Its owner did, or a receiver that answered 410.
+    #[schemars(extend("enum" = or_null(&["owner", "gone"])))]
     disabled_reason: Option<&'static str>,
+    #[schemars(with = "Option<Vec<EventTypeName>>")]
     event_types: Option<Vec<String>>,
+    /// The same as `eventTypes`.
+    #[schemars(with = "Option<Vec<EventTypeName>>")]
     filter_types: Option<Vec<String>>,
+    #[schemars(with = "Option<Vec<Channel>>")]
     channels: Option<Vec<String>>,
+    #[schemars(with = "Time")]
     created_at: String,
+    #[schemars(with = "Time")]
     updated_at: String,
+    #[schemars(with = "Metadata")]
     metadata: Box<RawValue>,
     retry_policy: Option<RetryOut>,
     breaker: Option<BreakerOut>,
+    #[schemars(with = "Option<Span>")]
     timeout: Option<String>,
     ordered: Ordered,
 }
 
 /// `false`, `true` or `"strict"`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
 #[serde(untagged)]
 enum Ordered {
     Flag(bool),
-    Name(&'static str),
+    Name(#[schemars(extend("const" = "strict"))] &'static str),
 }
 
-#[derive(Debug, Serialize)]
+/// What differs from the retry policy of the server.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "RetryPolicyOut")]
 #[serde(rename_all = "camelCase")]
 struct RetryOut {
+    #[schemars(extend("enum" = or_null(&Strategy::ALL.map(Strategy::name))))]
     strategy: Option<&'static str>,
+    #[schemars(with = "Option<Span>")]
     base: Option<String>,
+    #[schemars(with = "Option<Span>")]
     cap: Option<String>,
+    #[schemars(with = "Option<Vec<Span>>")]
     schedule: Option<Vec<String>>,
     attempts_max: Option<u32>,
+    #[schemars(with = "Option<Span>")]
     age_max: Option<String>,
     retry_on: Option<String>,
+    #[schemars(extend("enum" = or_null(&["exact", "at_least", "ignore"])))]
     retry_after: Option<&'static str>,
 }
 
-#[derive(Debug, Serialize)]
+/// What differs from the breaker of the server.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "BreakerPolicyOut")]
 #[serde(rename_all = "camelCase")]
 struct BreakerOut {
     failures: Option<u32>,
+    #[schemars(with = "Option<Span>")]
     open_for: Option<String>,
+    #[schemars(with = "Option<Span>")]
     open_for_max: Option<String>,
 }
 
@@ -102,7 +129,7 @@ impl From<&Endpoint> for EndpointOut {
 
 fn retry_out(own: &RetryOverrides) -> Option<RetryOut> {
     (*own != RetryOverrides::default()).then(|| RetryOut {
-        strategy: own.strategy.map(domain::policy::Strategy::name),
+        strategy: own.strategy.map(Strategy::name),
         base: own.base.map(duration_text),
         cap: own.cap.map(duration_text),
         schedule: own

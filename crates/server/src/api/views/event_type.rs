@@ -3,22 +3,29 @@
 //! Never: hide one; who may see it is decided before.
 
 use domain::event_type::EventType;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{stored_json, time};
+use crate::api::shapes::{EventTypeName, Object, Time};
 
 /// An event type.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EventTypeOut {
+    #[schemars(with = "EventTypeName")]
     pub(crate) name: String,
     description: String,
     archived: bool,
     deprecated: bool,
+    /// JSON Schemas by version, where they are asked for.
+    #[schemars(with = "Option<Object>")]
     schemas: Option<Box<RawValue>>,
     feature_flag: Option<String>,
+    #[schemars(with = "Time")]
     created_at: String,
+    #[schemars(with = "Time")]
     updated_at: String,
 }
 

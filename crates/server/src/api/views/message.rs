@@ -9,29 +9,43 @@ use std::borrow::Cow;
 use domain::ids::{Kind, PublicId};
 use domain::message::{Message, MessageSpec};
 use resilience::Timestamp;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::value::RawValue;
 
 use super::{time, time_or_none};
+use crate::api::shapes::{Channel, EventTypeName, MessageId, Object, Tag, Time};
 
 /// A message.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "MessageOut")]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageOut<'a> {
+    #[schemars(with = "MessageId")]
     id: String,
     event_id: Option<&'a str>,
+    #[schemars(with = "EventTypeName")]
     event_type: &'a str,
+    /// As it came; `{}` without content, `{"rawPayload": "…"}` for what is no object,
+    /// `{"expired": true}` for what is gone.
     payload: PayloadOut<'a>,
+    #[schemars(with = "Option<Vec<Channel>>")]
     channels: Option<&'a [String]>,
+    #[schemars(with = "Time")]
     timestamp: String,
+    #[schemars(with = "Option<Vec<Tag>>")]
     tags: Option<&'a [String]>,
+    #[schemars(with = "Option<Time>")]
     deliver_at: Option<String>,
+    /// The message that this one was made of, by replaying a dead letter with another payload.
+    #[schemars(with = "MessageId")]
     #[serde(skip_serializing_if = "Option::is_none")]
     edited_from: Option<String>,
 }
 
 /// A payload.
-#[derive(Debug)]
+#[derive(Debug, JsonSchema)]
+#[schemars(with = "Object", inline)]
 pub(crate) enum PayloadOut<'a> {
     /// Not asked for: `{}`.
     LeftOut,

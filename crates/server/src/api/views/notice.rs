@@ -5,46 +5,70 @@
 
 use bytes::Bytes;
 use domain::ids::Kind;
-use domain::notice::{LastAttempt, Named, News, Notice};
+use domain::notice::{LastAttempt, NAMES, Named, News, Notice};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::time;
+use crate::api::shapes::{AppId, AttemptId, EndpointId, MessageId, Time};
 
-/// A notice.
-#[derive(Debug, Serialize)]
-struct NoticeOut<'a> {
+/// What happened in an organisation.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "OperationalWebhookOut")]
+pub(crate) struct NoticeOut<'a> {
+    #[schemars(extend("enum" = NAMES.map(|(name, _)| name)))]
     #[serde(rename = "type")]
     name: &'static str,
     data: Data<'a>,
 }
 
-#[derive(Debug, Serialize)]
+/// What it happened to, as it was then.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "OperationalWebhookData")]
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {
+    #[schemars(with = "AppId")]
     app_id: String,
     app_uid: Option<&'a str>,
+    #[schemars(with = "EndpointId")]
     endpoint_id: String,
+    /// Of an endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     endpoint_uid: Option<Option<&'a str>>,
+    /// Of an attempt.
+    #[schemars(with = "MessageId")]
     #[serde(skip_serializing_if = "Option::is_none")]
     msg_id: Option<String>,
+    /// Of an attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     msg_event_id: Option<Option<&'a str>>,
+    /// Of an attempt, and of an endpoint that was switched off; null if nothing was ever sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_attempt: Option<Option<AttemptOut>>,
+    /// Of an endpoint that was switched off.
+    #[schemars(with = "Time")]
     #[serde(skip_serializing_if = "Option::is_none")]
     fail_since: Option<String>,
+    /// Of an endpoint that was switched off.
+    #[schemars(extend("const" = "automatic"), with = "String")]
     #[serde(skip_serializing_if = "Option::is_none")]
     trigger: Option<&'static str>,
+    /// Of a breaker that opened.
+    #[schemars(with = "Time")]
     #[serde(skip_serializing_if = "Option::is_none")]
     open_until: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// The last attempt of a delivery.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "OperationalWebhookAttempt")]
 #[serde(rename_all = "camelCase")]
 struct AttemptOut {
+    #[schemars(with = "AttemptId")]
     id: String,
+    /// 0 for no answer.
     response_status_code: u16,
+    #[schemars(with = "Time")]
     timestamp: String,
 }
 

@@ -5,74 +5,109 @@
 use std::collections::BTreeSet;
 
 use domain::ids::{Kind as IdKind, key_time};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::task::STATUSES;
 use super::{stored_json, time};
+use crate::api::shapes::{AppId, TaskId, Time};
 use crate::reports::{Kind, Report, Standing};
 
 /// What reports are called here.
 pub(crate) const NAMES: [&str; 2] = ["application.stats", "event-type.aggregate"];
 
-/// A report.
-#[derive(Debug, Serialize)]
+/// A background task that only counts.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "UsageReportOut")]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReportOut {
+    #[schemars(with = "TaskId")]
     id: String,
+    #[schemars(extend("enum" = STATUSES))]
     pub(crate) status: &'static str,
+    #[schemars(extend("enum" = NAMES))]
     pub(crate) task: &'static str,
+    #[schemars(with = "Found<'_>")]
     data: Box<RawValue>,
+    #[schemars(with = "Time")]
     created_at: String,
+    #[schemars(with = "Time")]
     updated_at: String,
 }
 
-/// A report that was begun.
-#[derive(Debug, Serialize)]
+/// A count of messages that was begun.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "AppUsageStatsOut")]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StartedOut {
     #[serde(flatten)]
     head: HeadOut,
+    /// Names of no application.
     unresolved_app_ids: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct HeadOut {
+    #[schemars(with = "TaskId")]
     id: String,
+    #[schemars(extend("enum" = STATUSES))]
     status: &'static str,
+    #[schemars(extend("enum" = NAMES))]
     task: &'static str,
+    #[schemars(with = "Time")]
     updated_at: String,
 }
 
-#[derive(Serialize)]
+/// What a report found, by kind and outcome; nothing while it runs.
+#[derive(JsonSchema)]
+#[schemars(inline, untagged)]
+#[expect(dead_code, reason = "read by its derive only")]
+enum Found<'a> {
+    Apps(AppsOut),
+    Types(TypesOut),
+    Failed(FailedOut<'a>),
+    Running {},
+}
+
+/// Why nothing could be counted.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "UsageFailedOut")]
 struct FailedOut<'a> {
     error: &'a str,
 }
 
 /// Messages to endpoints, by application.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AppUsageStatsData")]
 pub(crate) struct AppsOut {
     pub(crate) app_stats: Vec<AppOut>,
 }
 
-/// Of one application.
-#[derive(Serialize)]
+/// How many messages went to endpoints of an application.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AppUsageStats")]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AppOut {
+    #[schemars(with = "AppId")]
     pub(crate) app_id: String,
     pub(crate) message_destinations: u64,
 }
 
 /// Subscriptions, by application.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AggregateEventTypesData")]
 pub(crate) struct TypesOut {
     pub(crate) event_types: Vec<SubscribedOut>,
 }
 
-/// Of one application.
-#[derive(Serialize)]
+/// What the endpoints of an application subscribe to.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SubscribedEventTypesOut")]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SubscribedOut {
+    #[schemars(with = "AppId")]
     pub(crate) app_id: String,
     pub(crate) explicitly_subscribed_event_types: BTreeSet<String>,
     pub(crate) has_catch_all_endpoint: bool,

@@ -6,25 +6,32 @@
 use domain::endpoint::Endpoint;
 use engine::NextSend;
 use resilience::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::history::{DeliveryRow, Sent, Standing};
 
 use super::endpoint::EndpointOut;
 use super::message::MessageOut;
 use super::time_or_none;
+use crate::api::shapes::{Status, StatusText, Time};
 
 /// How a delivery stands.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct StandingOut {
+    #[schemars(with = "Status")]
     status: u8,
+    #[schemars(with = "StatusText")]
     status_text: &'static str,
+    /// While something will be sent.
+    #[schemars(with = "Time")]
     #[serde(skip_serializing_if = "Option::is_none")]
     next_attempt: Option<String>,
 }
 
 /// A message to an endpoint.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "EndpointMessageOut")]
 pub(crate) struct SentOut<'a> {
     #[serde(flatten)]
     message: MessageOut<'a>,
@@ -33,7 +40,8 @@ pub(crate) struct SentOut<'a> {
 }
 
 /// An endpoint that a message goes to.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "MessageEndpointOut")]
 pub(crate) struct DestinationOut {
     #[serde(flatten)]
     endpoint: EndpointOut,

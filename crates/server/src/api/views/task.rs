@@ -5,10 +5,12 @@
 //! Never: a name or a status that an SDK could not read.
 
 use domain::ids::{Kind, key_time};
+use schemars::JsonSchema;
 use serde::Serialize;
 use store::tasks::{Task, TaskKind, TaskStatus};
 
 use super::time;
+use crate::api::shapes::{TaskId, Time};
 
 /// What is shown as running, finished and failed.
 pub(crate) const STATUSES: [&str; 3] = ["running", "finished", "failed"];
@@ -36,29 +38,44 @@ pub(crate) const fn status_of(status: TaskStatus) -> &'static str {
 }
 
 /// A task.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "BackgroundTaskOut")]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TaskOut {
+    #[schemars(with = "TaskId")]
     id: String,
+    #[schemars(extend("enum" = STATUSES))]
     status: &'static str,
+    #[schemars(extend("enum" = NAMES))]
     task: &'static str,
     data: Data,
+    #[schemars(with = "Time")]
     created_at: String,
+    #[schemars(with = "Time")]
     updated_at: String,
 }
 
-#[derive(Debug, Serialize)]
+/// How far a task is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "BackgroundTaskData")]
 #[serde(rename_all = "camelCase")]
 struct Data {
+    /// Null until it is known.
     total: Option<u64>,
     done: u64,
     failed: u64,
+    /// The same as `done`.
+    #[schemars(with = "u64")]
     #[serde(skip_serializing_if = "Option::is_none")]
     messages_sent: Option<u64>,
+    /// The same as `done`.
+    #[schemars(with = "u64")]
     #[serde(skip_serializing_if = "Option::is_none")]
     messages_purged: Option<u64>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cancelled: bool,
+    /// Why it could not go on.
+    #[schemars(with = "String")]
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
