@@ -1,0 +1,143 @@
+"""Things that exist, for cases to be about: made over HTTP, and made anew where a case ends them.
+
+Never: check an answer of the operation under test.
+"""
+
+import http.client
+import itertools
+import json
+import time
+from urllib.parse import urlsplit
+
+PATIENCE_S = 45
+# Each replay or deletion uses one up.
+LETTERS = 60
+MESSAGES = 12
+TYPE = "seeded.type"
+# Operations of endpoints that are told of other ones, and what nothing here leads to.
+TOLD = "v1.operational-webhook.endpoint."
+NOTICE = "message.attempt.recovered"
+
+
+class Seeds:
+    """An application with endpoints, messages, attempts, dead letters and a task."""
+
+    def __init__(self, url, token, receiver):
+        self.token, self.receiver = token, receiver
+        self._at = urlsplit(url)
+        self.app = self._made("/app", {"name": "Explored", "uid": "explored"})
+        self.app_token = self.new_token()
+        # Endpoints are made in an application without messages: each would get every one of them.
+        self.filled = self._made("/app", {"name": "Filled"})
+        # Payloads go where nobody needs them.
+        self.purged = self._made("/app", {"name": "Purged"})
+        examples = {"1": {"type": "object", "examples": [{"invoice": "in_1"}]}}
+        self._post("/event-type", {"name": TYPE, "description": "", "schemas": examples})
+        self._post("/event-type", {"name": "changed.type", "description": ""})
+        self.endpoint = self._made(self._of("endpoint"), {"url": receiver + "/ok", "uid": "ok"})
+        self.changed = self._made(self._of("endpoint"), {"url": receiver + "/ok", "channels": ["c"]})
+        self._post(self._of("endpoint"), {"url": receiver + "/down", "channels": ["down"]})
+        self.told = self._told()
+        body = {"eventType": TYPE, "payload": {"n": 1}}
+        self.messages = [self._made(self._of("msg"), body) for _ in range(MESSAGES)]
+        for _ in range(LETTERS):
+            self._post(self._of("msg"), body | {"channels": ["down"]})
+        self.letters = itertools.cycle(self._all("dead-letter", LETTERS))
+        attempts = f"attempt/endpoint/{self.endpoint}?limit={MESSAGES}"
+        self.attempts = itertools.cycle(
+            (row["msgId"], row["id"]) for row in self._rows(attempts, MESSAGES)
+        )
+        self._next = itertools.cycle(self.messages)
+
+    def new_token(self):
+        """A token of the application."""
+        return self._post(f"/auth/app-portal-access/{self.app}", {})["token"]
+
+    def urls(self):
+        return [self.receiver + path for path in ("/ok", "/down", "/moved")]
+
+    def place(self, name, parts):
+        """Where a case goes, in place of what was generated."""
+        found = {}
+        if "app" in parts:
+            found["app"] = self._app_for(name)
+        if "endpoint" in parts:
+            found["endpoint"] = self._endpoint_for(name)
+        if "message" in parts:
+            found["message"] = self._message_for(name)
+        if "attempt" in parts:
+            found["message"], found["attempt"] = next(self.attempts)
+        if "letter" in parts:
+            found["letter"] = next(self.letters)
+        if "task" in parts:
+            found["task"] = self._task()
+        if "name" in parts:
+            found["name"] = TYPE if name == "v1.event-type.get" else "changed.type"
+        if "code" in parts:
+            found["code"] = "not_found"
+        return found
+
+    def _app_for(self, name):
+        if name == "v1.application.delete":
+            return self._made("/app", {"name": "To be deleted"})
+        return {
+            "v1.endpoint.create": self.filled,
+            "v1.endpoint.update": self.filled,
+            "v1.message.expunge-all-contents": self.purged,
+        }.get(name, self.app)
+
+    def _endpoint_for(self, name):
+        if name.startswith(TOLD):
+            return self._told() if name == TOLD + "delete" else self.told
+        if name == "v1.endpoint.delete":
+            return self._made(self._of("endpoint"), {"url": self.receiver + "/ok"})
+        changes = ("patch", "update-headers", "patch-headers", "rotate-secret", "force-breaker")
+        return self.changed if name.rsplit(".")[-1] in changes else self.endpoint
+
+    def _told(self):
+        body = {"url": self.receiver + "/ok", "eventTypes": [NOTICE]}
+        return self._made("/operational-webhook/endpoint", body)
+
+    def _message_for(self, name):
+        if name != "v1.message.expunge-content":
+            return next(self._next)
+        return self._made(self._of("msg"), {"eventType": "to.be.expunged", "payload": {}})
+
+    def _task(self):
+        if not hasattr(self, "_tasks"):
+            begun = self._post(f"/app/{self.purged}/msg/expunge-all-contents", {})
+            self._tasks = itertools.cycle([begun["id"]])
+        return next(self._tasks)
+
+    def _of(self, what):
+        return f"/app/{self.app}/{what}"
+
+    def _made(self, path, body):
+        return self._post(path, body)["id"]
+
+    def _post(self, path, body):
+        status, answer = self._ask("POST", path, body)
+        assert status < 300, (path, body, status, answer)
+        return answer
+
+    def _all(self, what, count):
+        return [row["id"] for row in self._rows(f"{what}?limit={count}", count)]
+
+    def _rows(self, what, count):
+        """Asks until there are so many rows."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            _, answer = self._ask("GET", self._of(what))
+            if len(answer["data"]) >= count:
+                return answer["data"]
+            assert time.monotonic() < deadline, f"waited in vain for {count} rows of {what}"
+
+    def _ask(self, method, path, body=None):
+        connection = http.client.HTTPConnection(self._at.hostname, self._at.port)
+        text = None if body is None else json.dumps(body)
+        headers = {"authorization": f"Bearer {self.token}"}
+        connection.request(method, "/api/v1" + path, text, headers)
+        answer = connection.getresponse()
+        raw = answer.read()
+        connection.close()
+        return answer.status, json.loads(raw) if raw else None
