@@ -185,7 +185,7 @@ impl<E: fmt::Display> fmt::Display for CallError<E> {
 impl<E: Error + 'static> Error for CallError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Rejected(_) => None,
+            Self::Rejected(rejected) => Some(rejected),
             Self::Failed(error) => Some(error),
         }
     }

@@ -14,13 +14,17 @@ impl Share {
     /// Nothing.
     pub const NONE: Self = Self(0);
 
-    /// From a number: 0.5 is one half. What is not a number, or negative, gives nothing.
+    /// From a number: 0.5 is one half. What is not a number, or negative, gives a share that is not
+    /// valid.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "this cast saturates, and gives zero for what is not a number"
+        reason = "this cast saturates"
     )]
     pub fn of(share: f64) -> Self {
+        if share.is_nan() || share < 0.0 {
+            return Self(u32::MAX);
+        }
         Self((share * f64::from(Self::WHOLE)).round() as u32)
     }
 

@@ -11,7 +11,8 @@ use std::future::Future;
 use super::course::{Course, RetryInfo, StopReason};
 use super::session::Retry;
 use super::terms::Next;
-use crate::classify::Outcome;
+use crate::circuit::Rejected;
+use crate::classify::{Answer, Call, Class, ErrorKind, Outcome};
 use crate::clock::Timestamp;
 use crate::sleep::Sleeper;
 
@@ -62,8 +63,8 @@ impl Retry {
 }
 
 impl<S: Sleeper> Runner<S> {
-    /// Calls until it succeeds or the policy ends it; every error is worth a retry unless
-    /// [`retry_if`](super::RetryBuilder::retry_if) says otherwise.
+    /// Calls until it succeeds or the policy ends it; every error is worth a retry but the rejection
+    /// of an open breaker, unless [`retry_if`](super::RetryBuilder::retry_if) says otherwise.
     pub async fn run<T, E, F, Op>(&self, operation: Op) -> Result<T, RetryError<E>>
     where
         Op: FnMut() -> F,
@@ -72,7 +73,7 @@ impl<S: Sleeper> Runner<S> {
     {
         let judge = |result: &Result<T, E>, next: &mut dyn FnMut(&Outcome<'_>)| {
             if let Err(error) = result {
-                next(&Outcome::transient().with_error(error));
+                next(&outcome_of(error));
             }
         };
         let (result, course, stop) = self.drive(operation, judge).await;
@@ -153,6 +154,19 @@ impl<S: Sleeper> Runner<S> {
             }
         }
     }
+}
+
+/// What an error of any type says: that a breaker is open, or that the call failed.
+fn outcome_of<'e>(error: &'e (dyn Error + 'static)) -> Outcome<'e> {
+    let mut at = Some(error);
+    while let Some(cause) = at {
+        if cause.is::<Rejected>() {
+            let open = Answer::Failed(ErrorKind::CircuitOpen);
+            return Outcome::new(Call::SAFE, open, Class::REFUSED).with_error(error);
+        }
+        at = cause.source();
+    }
+    Outcome::transient().with_error(error)
 }
 
 /// The last error of an operation, and how it came to be the last.

@@ -69,8 +69,9 @@ impl<S: BreakerStore, T: Sleeper + 'static> SharedPermit<S, T> {
 
 impl<S: BreakerStore, T: Sleeper + 'static> Drop for SharedPermit<S, T> {
     fn drop(&mut self) {
-        if !self.told {
-            self.inner.ended(self.kind, Vote::Ignore);
+        // A probe that decides nothing keeps everybody waiting: others are to know at once.
+        if !self.told && self.inner.ended(self.kind, Vote::Ignore) {
+            self.inner.hurry.ring();
         }
     }
 }

@@ -44,6 +44,8 @@ fn the_broken_option_is_named() {
         (OpenFor::fixed(Duration::ZERO), "open_for"),
         (OpenFor::backoff(secs(2), secs(1)), "open_for_max"),
         (OpenFor::fixed(secs(2)).jitter(1.1), "open_for.jitter"),
+        (OpenFor::fixed(secs(2)).jitter(-0.1), "open_for.jitter"),
+        (OpenFor::fixed(secs(2)).jitter(f64::NAN), "open_for.jitter"),
     ];
     for (open_for, field) in opens {
         let rules = Rules { open_for, ..Rules::default() };

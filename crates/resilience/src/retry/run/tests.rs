@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::budget::RetryBudget;
-use crate::classify::{Answer, Call, Class, Method};
+use crate::classify::Method;
 use crate::clock::{Clock, Timestamp};
 use crate::retry::RetryPolicy;
 use crate::sleep::TokioSleeper;
@@ -47,6 +47,21 @@ async fn the_last_error_comes_with_what_was_tried() {
     assert_eq!(error.info.elapsed, None, "nothing asked for it");
     assert_eq!(error.to_string(), "busy (calls made: 3; gave up: all calls are used up)");
     assert_eq!(error.into_inner().to_string(), "busy");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_breaker_ends_it() {
+    let trip = crate::Trip::consecutive(2);
+    let breaker = crate::CircuitBreaker::builder("api").trip(trip).build().unwrap();
+    let calls = Cell::new(0);
+    let call = || {
+        calls.set(calls.get() + 1);
+        breaker.call(async { Err::<(), _>(busy()) })
+    };
+    let runner = fixed(9).with(TokioSleeper::starting_at(START));
+    let error = runner.run(call).await.unwrap_err();
+    assert_eq!((error.info.calls, error.stop()), (3, StopReason::CircuitOpen));
+    assert_eq!(calls.get(), 3, "two that failed, one that was not let through");
 }
 
 #[tokio::test(start_paused = true)]

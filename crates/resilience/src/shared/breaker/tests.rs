@@ -210,6 +210,19 @@ async fn cb_02_a_probe_that_is_dropped_or_dies_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_dropped_probe_is_told_of_before_the_next_is_asked_for() {
+    let bench = Bench::new();
+    let one = bench.breaker();
+    vote(&one, Vote::Failure, 3).await;
+    one.refresh().await;
+    tokio::time::advance(secs(10)).await;
+    let probe = one.acquire().await.unwrap();
+    assert!(probe.is_probe());
+    drop(probe);
+    assert!(one.acquire().await.unwrap().is_probe(), "without a driver, too");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_closed_breaker_does_not_wait_for_the_store() {
     let bench = Bench::new();
     let breaker = bench.process();
