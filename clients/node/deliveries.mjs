@@ -242,7 +242,7 @@ async function statistics({ svix, receiver }) {
   same([begun.task, begun.unresolvedAppIds], ["application.stats", ["none"]]);
   let counted = begun;
   while (counted.status === "running") counted = await svix.backgroundTask.get(begun.id);
-  same([counted.status, counted.data.app_stats.length], ["finished", 1]);
+  same([counted.status, counted.data.appStats.length], ["finished", 1]);
 }
 
 export const ALL = [

@@ -20,6 +20,7 @@ from svix.api.message_attempt import (
 )
 from svix.models import (
     ApplicationIn,
+    AppUsageStatsIn,
     BackgroundTaskStatus,
     BulkReplayIn,
     EndpointIn,
@@ -293,6 +294,17 @@ def statistics(bench):
     found = bench.svix.statistics.aggregate_event_types()
     same((str(found.status), str(found.task)), ("finished", "event-type.aggregate"))
     same(bench.svix.background_task.get(found.id).id, found.id)
+    now = datetime.now(timezone.utc)
+    span = AppUsageStatsIn(since=now - timedelta(days=1), until=now, app_ids=["made", "none"])
+    begun = bench.svix.statistics.aggregate_app_stats(span)
+    same((str(begun.task), begun.unresolved_app_ids), ("application.stats", ["none"]))
+    counted = until("the end of a count", lambda: ended(bench, begun.id))
+    same((str(counted.status), len(counted.data["appStats"])), ("finished", 1))
+
+
+def ended(bench, task):
+    found = bench.svix.background_task.get(task)
+    return None if str(found.status) == "running" else found
 
 
 ALL = (

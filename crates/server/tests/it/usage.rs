@@ -40,7 +40,7 @@ async fn messages_to_endpoints_are_counted_by_application() {
     };
     let (unresolved, all) = ended(&span).await;
     assert_eq!((&unresolved, &all["status"]), (&json!([]), &json!("finished")));
-    let expected = json!({"app_stats": [
+    let expected = json!({"appStats": [
         {"appId": a, "messageDestinations": 6},
         {"appId": b, "messageDestinations": 1},
     ]});
@@ -48,10 +48,10 @@ async fn messages_to_endpoints_are_counted_by_application() {
     let named = json!({"since": past, "until": end, "appIds": ["b", "none", b]});
     let (unresolved, one) = ended(&named).await;
     assert_eq!(unresolved, json!(["none"]));
-    assert_eq!(one["data"]["app_stats"].as_array().unwrap().len(), 1);
+    assert_eq!(one["data"]["appStats"].as_array().unwrap().len(), 1);
     let before = json!({"since": "2020-01-01T00:00:00Z", "until": past, "appIds": ["a"]});
     let (_, none) = ended(&before).await;
-    assert_eq!(none["data"]["app_stats"][0]["messageDestinations"], 0);
+    assert_eq!(none["data"]["appStats"][0]["messageDestinations"], 0);
     // Listed with the others, and of no concern to an application.
     let list = server.get("/background-task?task=application.stats&limit=2").await.expect(200);
     assert_eq!((list["data"][0].clone(), &list["done"]), (none, &json!(false)));

@@ -81,6 +81,7 @@ struct FailedOut<'a> {
 /// Messages to endpoints, by application.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AppUsageStatsData")]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct AppsOut {
     pub(crate) app_stats: Vec<AppOut>,
 }
