@@ -63,8 +63,9 @@ impl Retry {
 }
 
 impl<S: Sleeper> Runner<S> {
-    /// Calls until it succeeds or the policy ends it; every error is worth a retry but the rejection
-    /// of an open breaker, unless [`retry_if`](super::RetryBuilder::retry_if) says otherwise.
+    /// Calls until it succeeds or the policy ends it; every error is worth a retry but the
+    /// rejection of an open breaker, unless [`retry_if`](super::RetryBuilder::retry_if) says
+    /// otherwise.
     pub async fn run<T, E, F, Op>(&self, operation: Op) -> Result<T, RetryError<E>>
     where
         Op: FnMut() -> F,
