@@ -5,6 +5,8 @@
 //! or not at all.
 //! Never: touch a disk, or be clever; where speed and clearness differ, clearness wins.
 
+#[cfg(feature = "conformance")]
+mod backend;
 mod dead_letters;
 mod directory;
 mod history;

@@ -6,29 +6,12 @@ use domain::application::AppSnapshot;
 use domain::ids::AppKey;
 use domain::message::Message;
 use resilience::ManualClock;
-use store::commits::Commits;
 use store::conformance::world::{ORG, World as Stored, all};
-use store::conformance::{Backend, START, samples};
+use store::conformance::{START, samples};
 use store::directory::EndpointChange;
 use store::memory::MemoryStore;
 
 use super::*;
-
-struct Memory(Arc<MemoryStore>);
-
-impl Backend for Memory {
-    fn stores(&self) -> Stores {
-        Stores::of(&self.0)
-    }
-
-    fn attach(&self, commits: Arc<dyn Commits>) {
-        self.0.attach(commits);
-    }
-
-    fn reopen(&mut self) {
-        self.0 = self.0.crash_image();
-    }
-}
 
 fn wording(notice: &Notice) -> Bytes {
     Bytes::from(format!("{} {:?}", notice.news.name(), notice.endpoint.0))
@@ -46,7 +29,7 @@ impl World {
     async fn new() -> Self {
         let clock = Arc::new(ManualClock::new(START));
         let store = MemoryStore::new(Arc::clone(&clock) as _);
-        let stored = Stored::new(Box::new(Memory(Arc::clone(&store))), clock);
+        let stored = Stored::new(Box::new(Arc::clone(&store)), clock);
         let directory = &stored.stores.directory;
         let spec = samples::app(teller_of(ORG).as_deref());
         let teller = directory.create_app(MANAGEMENT, spec, [7; 12]).await.unwrap().key;

@@ -7,31 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use domain::delivery::{Pending, Trigger};
 use domain::ids::MessageKey;
 use resilience::ManualClock;
-use store::commits::Commits;
 use store::conformance::world::{ORG, World as Stored};
-use store::conformance::{Backend, START, samples};
+use store::conformance::{START, samples};
 use store::history::SentFilter;
 use store::ledger::Follow;
 use store::memory::MemoryStore;
 use store::tasks::{During, Letters, Started, TaskSpec};
 
 use super::*;
-
-struct Memory(Arc<MemoryStore>);
-
-impl Backend for Memory {
-    fn stores(&self) -> Stores {
-        Stores::of(&self.0)
-    }
-
-    fn attach(&self, commits: Arc<dyn Commits>) {
-        self.0.attach(commits);
-    }
-
-    fn reopen(&mut self) {
-        self.0 = self.0.crash_image();
-    }
-}
 
 struct World {
     stored: Stored,
@@ -43,7 +26,7 @@ struct World {
 impl World {
     async fn with(endpoints: usize) -> Self {
         let clock = Arc::new(ManualClock::new(START));
-        let backend = Box::new(Memory(MemoryStore::new(Arc::clone(&clock) as _)));
+        let backend = Box::new(MemoryStore::new(Arc::clone(&clock) as _));
         let stored = Stored::new(backend, clock);
         let app = stored.app(endpoints).await;
         let room = Arc::new(AtomicBool::new(true));

@@ -11,29 +11,9 @@ use store::memory::MemoryStore;
 use store::sqlite::{SqliteOptions, SqliteStore};
 use tempfile::TempDir;
 
-/// The reference model; what it finds after a restart is its crash image.
-pub(crate) struct Memory(Arc<MemoryStore>);
-
-impl Memory {
-    /// A new, empty one.
-    pub(crate) fn open(clock: Arc<ManualClock>) -> Box<dyn Backend> {
-        let clock: Arc<dyn Clock> = clock;
-        Box::new(Self(MemoryStore::new(clock)))
-    }
-}
-
-impl Backend for Memory {
-    fn stores(&self) -> Stores {
-        Stores::of(&self.0)
-    }
-
-    fn attach(&self, commits: Arc<dyn Commits>) {
-        self.0.attach(commits);
-    }
-
-    fn reopen(&mut self) {
-        self.0 = self.0.crash_image();
-    }
+/// The reference model, new and empty.
+pub(crate) fn memory(clock: Arc<ManualClock>) -> Box<dyn Backend> {
+    Box::new(MemoryStore::new(clock as Arc<dyn Clock>))
 }
 
 /// SQLite in a folder of its own.

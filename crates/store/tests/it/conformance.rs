@@ -2,7 +2,7 @@
 //!
 //! Never: a case of its own; those stand in `store::conformance`.
 
-use crate::backends::{Memory, Sqlite};
+use crate::backends::{self, Sqlite};
 use store::conformance::check;
 
 /// One test for each suite.
@@ -46,5 +46,5 @@ macro_rules! suites {
     };
 }
 
-suites!(memory, Memory::open);
+suites!(memory, backends::memory);
 suites!(sqlite, Sqlite::open);

@@ -14,7 +14,7 @@ use resilience::{Chance as _, ManualClock, Seeded};
 use store::conformance::START;
 use store::conformance::world::World;
 
-use crate::backends::{Memory, Sqlite};
+use crate::backends::{self, Sqlite};
 use names::Side;
 use steps::Step;
 
@@ -26,7 +26,7 @@ const STEPS: u64 = 60;
 async fn compare(seed: u64) {
     let mut chance = Seeded::new(seed);
     let clock = Arc::new(ManualClock::new(START));
-    let mut model = Side::new(World::new(Memory::open(Arc::clone(&clock)), Arc::clone(&clock)));
+    let mut model = Side::new(World::new(backends::memory(Arc::clone(&clock)), Arc::clone(&clock)));
     let mut other = Side::new(World::new(Sqlite::open(Arc::clone(&clock)), Arc::clone(&clock)));
     for side in [&model, &other] {
         side.tell().await;
