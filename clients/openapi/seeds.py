@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 PATIENCE_S = 45
 # Each replay or deletion uses one up.
 LETTERS = 60
+# Sent again by a task at one a second.
+HELD = 40
 MESSAGES = 12
 TYPE = "seeded.type"
 # Operations of endpoints that are told of other ones, and what nothing here leads to.
@@ -29,6 +31,8 @@ class Seeds:
         self.app_token = self.new_token()
         # Endpoints are made in an application without messages: each would get every one of them.
         self.filled = self._made("/app", {"name": "Filled"})
+        # Replays begin and are stopped where nobody needs the dead letters.
+        self.held = self._made("/app", {"name": "Held"})
         # Payloads go where nobody needs them.
         self.purged = self._made("/app", {"name": "Purged"})
         examples = {"1": {"type": "object", "examples": [{"invoice": "in_1"}]}}
@@ -42,11 +46,16 @@ class Seeds:
         self.messages = [self._made(self._of("msg"), body) for _ in range(MESSAGES)]
         for _ in range(LETTERS):
             self._post(self._of("msg"), body | {"channels": ["down"]})
+        endpoints = f"/app/{self.held}/endpoint"
+        slow = f"{endpoints}/{self._made(endpoints, {'url': receiver + '/down'})}"
+        for _ in range(HELD):
+            self._post(f"/app/{self.held}/msg", body)
         self.letters = itertools.cycle(self._all("dead-letter", LETTERS))
-        attempts = f"attempt/endpoint/{self.endpoint}?limit={MESSAGES}"
-        self.attempts = itertools.cycle(
-            (row["msgId"], row["id"]) for row in self._rows(attempts, MESSAGES)
-        )
+        attempts = self._rows(f"attempt/endpoint/{self.endpoint}", MESSAGES)
+        self.attempts = itertools.cycle((row["msgId"], row["id"]) for row in attempts)
+        self._rows("dead-letter", HELD, self.held)
+        status, answer = self._ask("PATCH", slow, {"throttleRate": 1})
+        assert status == 200, answer
         self._next = itertools.cycle(self.messages)
 
     def new_token(self):
@@ -70,7 +79,7 @@ class Seeds:
         if "letter" in parts:
             found["letter"] = next(self.letters)
         if "task" in parts:
-            found["task"] = self._task()
+            found["task"] = self._task(name)
         if "name" in parts:
             found["name"] = TYPE if name == "v1.event-type.get" else "changed.type"
         if "code" in parts:
@@ -103,11 +112,18 @@ class Seeds:
             return next(self._next)
         return self._made(self._of("msg"), {"eventType": "to.be.expunged", "payload": {}})
 
-    def _task(self):
-        if not hasattr(self, "_tasks"):
+    def _task(self, name):
+        """One that is at work where it is to be stopped, if there are dead letters left."""
+        if name == "v1.background-task.cancel":
+            status, answer = self._ask("POST", f"/app/{self.held}/dead-letter/replay", {})
+            # Otherwise the last one is still at work.
+            assert status in (202, 409), (status, answer)
+            if status == 202:
+                self._last_task = answer["id"]
+        elif not hasattr(self, "_last_task"):
             begun = self._post(f"/app/{self.purged}/msg/expunge-all-contents", {})
-            self._tasks = itertools.cycle([begun["id"]])
-        return next(self._tasks)
+            self._last_task = begun["id"]
+        return self._last_task
 
     def _of(self, what):
         return f"/app/{self.app}/{what}"
@@ -121,16 +137,17 @@ class Seeds:
         return answer
 
     def _all(self, what, count):
-        return [row["id"] for row in self._rows(f"{what}?limit={count}", count)]
+        return [row["id"] for row in self._rows(what, count)]
 
-    def _rows(self, what, count):
+    def _rows(self, what, count, app=None):
         """Asks until there are so many rows."""
         deadline = time.monotonic() + PATIENCE_S
+        path = f"/app/{app or self.app}/{what}?limit={count}"
         while True:
-            _, answer = self._ask("GET", self._of(what))
+            _, answer = self._ask("GET", path)
             if len(answer["data"]) >= count:
                 return answer["data"]
-            assert time.monotonic() < deadline, f"waited in vain for {count} rows of {what}"
+            assert time.monotonic() < deadline, f"waited in vain for {count} rows of {path}"
 
     def _ask(self, method, path, body=None):
         connection = http.client.HTTPConnection(self._at.hostname, self._at.port)
