@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use resilience::circuit::Window;
 use resilience::{
-    Answer, Call, CircuitBreaker, Class, Classify, DefaultClassify, Outcome, PolicyError, Rejected,
+    Answer, Call, CircuitBreaker, Class, Classify, ConfigError, DefaultClassify, Outcome, Rejected,
     Retry, RetryAfter, RetryPolicy, Runner, TokioSleeper, Trip, Vote,
 };
 
@@ -19,7 +19,7 @@ pub(super) fn sides() -> Result<Vec<Side>> {
     built().map_err(|error| Fault::new(error.to_string()))
 }
 
-fn built() -> std::result::Result<Vec<Side>, PolicyError> {
+fn built() -> std::result::Result<Vec<Side>, ConfigError> {
     let in_a_row = CircuitBreaker::builder("in a row").trip(Trip::consecutive(5)).build()?;
     let share = Trip::failure_rate(0.5).window(Window::calls(100));
     let share = CircuitBreaker::builder("share").trip(share).build()?;

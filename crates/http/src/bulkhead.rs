@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use resilience::PolicyError;
+use resilience::ConfigError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::errors::BulkheadFull;
@@ -55,14 +55,8 @@ impl Bulkhead {
     }
 
     /// Checks the options and names the first that breaks a rule.
-    pub const fn validate(&self) -> Result<(), PolicyError> {
-        if self.running_max == 0 {
-            return Err(PolicyError {
-                field: "bulkhead",
-                rule: "must let at least 1 call through",
-            });
-        }
-        Ok(())
+    pub const fn validate(&self) -> Result<(), ConfigError> {
+        ConfigError::unless(self.running_max > 0, "bulkhead", "must let at least 1 call through")
     }
 
     /// A place, at once or after those who came before; dropped, it is free again.

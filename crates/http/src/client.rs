@@ -43,5 +43,5 @@ pub use keys::IdempotencyKeys;
 pub use observer::HttpObserver;
 pub use request::RequestBuilder;
 pub use response::Response;
-pub use settings::{ConfigError, Order};
+pub use settings::Order;
 pub use validate::{Invalid, OrInvalid};

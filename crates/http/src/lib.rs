@@ -61,9 +61,9 @@ pub use bulkhead::{Bulkhead, BulkheadPermit};
 pub use client::Reqwest;
 #[cfg(feature = "client")]
 pub use client::{
-    ApiKey, Basic, Bearer, Body, ConfigError, Context, Flow, HttpAdapter, HttpAdapterBuilder,
-    HttpError, HttpErrorKind, HttpObserver, IdempotencyKeys, Interceptor, Invalid, OrInvalid,
-    Order, RequestBuilder, Response,
+    ApiKey, Basic, Bearer, Body, Context, Flow, HttpAdapter, HttpAdapterBuilder, HttpError,
+    HttpErrorKind, HttpObserver, IdempotencyKeys, Interceptor, Invalid, OrInvalid, Order,
+    RequestBuilder, Response,
 };
 pub use errors::{BoxError, BulkheadFull, GaveUp, TimedOut};
 pub use fault::fault_of;
@@ -73,4 +73,5 @@ pub use layer::{
     TimeoutFuture, TimeoutLayer, TimeoutService,
 };
 pub use replay::ReplayBody;
+pub use resilience::ConfigError;
 pub use source::Breakers;

@@ -3,7 +3,7 @@
 //! Never: make a breaker that no one shares.
 
 use resilience::circuit::BreakerBuilder;
-use resilience::{BreakerRegistry, CircuitBreaker, PolicyError};
+use resilience::{BreakerRegistry, CircuitBreaker, ConfigError};
 
 /// One breaker, or one for each key.
 #[derive(Clone, Debug)]
@@ -13,12 +13,12 @@ pub struct Breakers(Source);
 enum Source {
     One(CircuitBreaker),
     Keyed(BreakerRegistry),
-    Wrong(PolicyError),
+    Wrong(ConfigError),
 }
 
 impl Breakers {
     /// The breaker for a call whose key is `key`.
-    pub(crate) fn get(&self, key: impl FnOnce() -> String) -> Result<CircuitBreaker, PolicyError> {
+    pub(crate) fn get(&self, key: impl FnOnce() -> String) -> Result<CircuitBreaker, ConfigError> {
         match &self.0 {
             Source::One(breaker) => Ok(breaker.clone()),
             Source::Keyed(registry) => registry.get(&key()),

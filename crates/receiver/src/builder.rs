@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use http::request::Parts;
 use http::{HeaderName, Method, StatusCode};
+use resilience::ConfigError;
 
 use crate::fingerprint::Fingerprint;
 use crate::idempotency::IdempotencyLayer;
 use crate::key::KeySource;
-use crate::settings::{AfterCrash, ConfigError, InProgress, Missing, Settings, StoreFailure};
+use crate::settings::{AfterCrash, InProgress, Missing, Settings, StoreFailure};
 
 /// Collects the settings of an [`IdempotencyLayer`]; the defaults are those of the documentation of
 /// each method.
@@ -159,10 +160,10 @@ impl<St> IdempotencyBuilder<St> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`], naming the setting and the rule it breaks.
+    /// [`ConfigError`], naming the option and the rule it breaks.
     pub fn build(mut self) -> Result<IdempotencyLayer<St>, ConfigError> {
-        let name = self.replay_header.parse().map_err(|_| ConfigError::ReplayHeader)?;
-        self.settings.replay_header = name;
+        let refused = ConfigError::new("replay_header", "must be the name of a header");
+        self.settings.replay_header = self.replay_header.parse().map_err(|_| refused)?;
         self.settings.check()?;
         Ok(IdempotencyLayer::new(self.store, self.settings))
     }
@@ -174,8 +175,9 @@ mod tests {
 
     type Builder = IdempotencyBuilder<()>;
 
-    fn built(change: impl FnOnce(Builder) -> Builder) -> Result<(), ConfigError> {
-        change(IdempotencyBuilder::new((), Settings::default())).build().map(drop)
+    fn built(change: impl FnOnce(Builder) -> Builder) -> Result<(), &'static str> {
+        let built = change(IdempotencyBuilder::new((), Settings::default())).build();
+        built.map(drop).map_err(|error| error.option)
     }
 
     #[test]
@@ -188,16 +190,16 @@ mod tests {
     fn settings_that_contradict_each_other_are_refused() {
         let secs = Duration::from_secs;
         let wait = InProgress::wait(Duration::MAX);
-        assert_eq!(built(|b| b.key(KeySource::header("a b"))), Err(ConfigError::Key));
-        assert_eq!(built(|b| b.replay_header("")), Err(ConfigError::ReplayHeader));
-        assert_eq!(built(|b| b.heartbeat(secs(0))), Err(ConfigError::Heartbeat));
-        assert_eq!(built(|b| b.lease(secs(12))), Err(ConfigError::Heartbeat));
+        assert_eq!(built(|b| b.key(KeySource::header("a b"))), Err("key"));
+        assert_eq!(built(|b| b.replay_header("")), Err("replay_header"));
+        assert_eq!(built(|b| b.heartbeat(secs(0))), Err("heartbeat"));
+        assert_eq!(built(|b| b.lease(secs(12))), Err("heartbeat"));
         assert_eq!(built(|b| b.lease(secs(13))), Ok(()));
-        assert_eq!(built(|b| b.store_timeout(secs(0))), Err(ConfigError::StoreTimeout));
-        assert_eq!(built(|b| b.record_ttl(secs(29))), Err(ConfigError::RecordTtl));
-        assert_eq!(built(|b| b.max_body(0)), Err(ConfigError::MaxBody));
-        assert_eq!(built(|b| b.max_response(0)), Err(ConfigError::MaxResponse));
-        assert_eq!(built(|b| b.record_ttl(Duration::MAX)), Err(ConfigError::TooLong));
-        assert_eq!(built(|b| b.in_progress(wait)), Err(ConfigError::TooLong));
+        assert_eq!(built(|b| b.store_timeout(secs(0))), Err("store_timeout"));
+        assert_eq!(built(|b| b.record_ttl(secs(29))), Err("record_ttl"));
+        assert_eq!(built(|b| b.max_body(0)), Err("max_body"));
+        assert_eq!(built(|b| b.max_response(0)), Err("max_response"));
+        assert_eq!(built(|b| b.record_ttl(Duration::MAX)), Err("record_ttl"));
+        assert_eq!(built(|b| b.in_progress(wait)), Err("in_progress"));
     }
 }

@@ -72,8 +72,9 @@ pub use memory::MemoryIdempotencyStore;
 pub use postgres::{PgIdempotency, PgIdempotencyStore};
 #[cfg(feature = "redis")]
 pub use redis::RedisIdempotencyStore;
+pub use resilience::ConfigError;
 pub use running::Running;
-pub use settings::{AfterCrash, ConfigError, InProgress, Missing, StoreFailure};
+pub use settings::{AfterCrash, InProgress, Missing, StoreFailure};
 pub use store::{Begin, BeginRequest, IdempotencyStore, LeaseToken};
 pub use stored::StoredResponse;
 pub use verify::{WebhookVerifyLayer, WebhookVerifyService};

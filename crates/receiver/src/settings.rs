@@ -9,6 +9,7 @@ use std::time::Duration;
 use http::header;
 use http::request::Parts;
 use http::{HeaderName, Method, StatusCode};
+use resilience::ConfigError;
 
 use crate::fingerprint::Fingerprint;
 use crate::key::KeySource;
@@ -76,36 +77,7 @@ pub enum StoreFailure {
     Open,
 }
 
-/// A setting that cannot be, with the rule that it breaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// No header can have that name.
-    #[error("key: must name a header that can exist")]
-    Key,
-    /// No header can have that name.
-    #[error("replay_header: must be the name of a header")]
-    ReplayHeader,
-    /// Two heartbeats in a row must be able to fail without harm.
-    #[error("heartbeat: must be above 0, and with store_timeout less than lease")]
-    Heartbeat,
-    /// A store that may take for ever holds every request for as long.
-    #[error("store_timeout: must be above 0")]
-    StoreTimeout,
-    /// A record that is gone before its lease protects nothing.
-    #[error("record_ttl: must be at least lease")]
-    RecordTtl,
-    /// Nothing could be read.
-    #[error("max_body: must be at least 1 byte")]
-    MaxBody,
-    /// Nothing could be recorded.
-    #[error("max_response: must be at least 1 byte")]
-    MaxResponse,
-    /// A day is more than any caller waits; stores count in microseconds.
-    #[error("lease, record_ttl, in_progress: must be at most 10 years")]
-    TooLong,
-}
-
+/// A day is more than any caller waits; stores count in microseconds.
 const SPAN_MAX: Duration = Duration::from_secs(10 * 366 * 86_400);
 
 type Scope = dyn Fn(&Parts) -> String + Send + Sync;
@@ -179,32 +151,28 @@ impl Settings {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        if !self.key.is_valid() {
-            return Err(ConfigError::Key);
-        }
-        if self.store_timeout.is_zero() {
-            return Err(ConfigError::StoreTimeout);
-        }
+        const SPAN: &str = "must be at most 10 years";
+        let (InProgress::Conflict409 { retry_after: told }
+        | InProgress::Retry503 { retry_after: told }
+        | InProgress::Wait { at_most: told }) = self.in_progress;
         let reaction = self.heartbeat.saturating_add(self.store_timeout);
-        if self.heartbeat.is_zero() || reaction >= self.lease {
-            return Err(ConfigError::Heartbeat);
-        }
-        if self.record_ttl < self.lease {
-            return Err(ConfigError::RecordTtl);
-        }
-        if self.body_bytes_max == 0 {
-            return Err(ConfigError::MaxBody);
-        }
-        if self.response_bytes_max == 0 {
-            return Err(ConfigError::MaxResponse);
-        }
-        let (InProgress::Conflict409 { retry_after: span }
-        | InProgress::Retry503 { retry_after: span }
-        | InProgress::Wait { at_most: span }) = self.in_progress;
-        if self.record_ttl.max(span) > SPAN_MAX {
-            return Err(ConfigError::TooLong);
-        }
-        Ok(())
+        let rules = [
+            (self.key.is_valid(), "key", "must name a header that can exist"),
+            // A store that may take for ever holds every request for as long.
+            (!self.store_timeout.is_zero(), "store_timeout", "must be above zero"),
+            (!self.heartbeat.is_zero(), "heartbeat", "must be above zero"),
+            // So that one that fails is not yet the end of the lease.
+            (reaction < self.lease, "heartbeat", "must with store_timeout be less than lease"),
+            // A record that is gone before its lease protects nothing.
+            (self.record_ttl >= self.lease, "record_ttl", "must be at least lease"),
+            (self.body_bytes_max > 0, "max_body", "must be at least 1 byte"),
+            (self.response_bytes_max > 0, "max_response", "must be at least 1 byte"),
+            (self.record_ttl <= SPAN_MAX, "record_ttl", SPAN),
+            (told <= SPAN_MAX, "in_progress", SPAN),
+        ];
+        rules
+            .into_iter()
+            .try_for_each(|(holds, option, rule)| ConfigError::unless(holds, option, rule))
     }
 }
 

@@ -11,7 +11,7 @@ mod jitter;
 use std::time::Duration;
 
 use crate::chance::Chance;
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 pub use factor::Factor;
 pub use jitter::Jitter;
 
@@ -220,7 +220,7 @@ impl Backoff {
     }
 
     /// Checks the rules between the fields.
-    pub fn validate(&self) -> Result<(), PolicyError> {
+    pub fn validate(&self) -> Result<(), ConfigError> {
         match self {
             Self::Fixed { base } => base_is_real(*base),
             Self::Linear { base, cap }
@@ -228,22 +228,22 @@ impl Backoff {
             | Self::FullJitter { base, cap }
             | Self::DecorrelatedJitter { base, cap } => {
                 base_is_real(*base)?;
-                PolicyError::unless(cap >= base, "backoff.cap", "must not be below base")
+                ConfigError::unless(cap >= base, "backoff.cap", "must not be below base")
             }
             Self::Schedule { delays } => {
-                PolicyError::unless(!delays.is_empty(), "backoff.delays", "must not be empty")
+                ConfigError::unless(!delays.is_empty(), "backoff.delays", "must not be empty")
             }
             Self::Geometric { base, factor, cap } => {
                 base_is_real(*base)?;
                 factor.validate()?;
-                PolicyError::unless(cap >= base, "backoff.cap", "must not be below base")
+                ConfigError::unless(cap >= base, "backoff.cap", "must not be below base")
             }
             Self::Spread { of, jitter } => {
                 let draws = matches!(
                     **of,
                     Self::FullJitter { .. } | Self::DecorrelatedJitter { .. } | Self::Spread { .. }
                 );
-                PolicyError::unless(!draws, "jitter", "must not be set where jitter is built in")?;
+                ConfigError::unless(!draws, "jitter", "must not be set where jitter is built in")?;
                 of.validate()?;
                 jitter.validate()
             }
@@ -251,8 +251,8 @@ impl Backoff {
     }
 }
 
-const fn base_is_real(base: Duration) -> Result<(), PolicyError> {
-    PolicyError::unless(!base.is_zero(), "backoff.base", "must be above zero")
+const fn base_is_real(base: Duration) -> Result<(), ConfigError> {
+    ConfigError::unless(!base.is_zero(), "backoff.base", "must be above zero")
 }
 
 /// `base × factor`, at most `cap`.

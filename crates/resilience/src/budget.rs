@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 use crate::ring::Ring;
 
 /// One retry in the unit of account.
@@ -77,14 +77,14 @@ impl RetryBudget {
     }
 
     /// Checks every option and names the first that breaks a rule.
-    pub fn validate(&self) -> Result<(), PolicyError> {
-        PolicyError::unless(self.units.is_some(), "budget.ratio", "must be from 0 to 100")?;
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        ConfigError::unless(self.units.is_some(), "budget.ratio", "must be from 0 to 100")?;
         let earns = self.units != Some(0) || self.per_second > 0;
-        PolicyError::unless(earns, "budget.ratio", "must be above zero without a floor")?;
+        ConfigError::unless(earns, "budget.ratio", "must be above zero without a floor")?;
         let floor = self.per_second <= PER_SECOND_MAX;
-        PolicyError::unless(floor, "budget.floor_per_sec", "must be at most 1000000")?;
+        ConfigError::unless(floor, "budget.floor_per_sec", "must be at most 1000000")?;
         let ttl = (Duration::from_secs(1)..=TTL_MAX).contains(&self.ttl);
-        PolicyError::unless(ttl, "budget.ttl", "must be from 1 s to 1 h")
+        ConfigError::unless(ttl, "budget.ttl", "must be from 1 s to 1 h")
     }
 
     /// A call was made for the first time.

@@ -47,7 +47,7 @@ pub use rejected::{RejectReason, Rejected};
 ///
 /// let permit = breaker.try_acquire().expect("it begins closed");
 /// permit.success();
-/// # Ok::<(), resilience::PolicyError>(())
+/// # Ok::<(), resilience::ConfigError>(())
 /// ```
 #[derive(Clone)]
 pub struct CircuitBreaker {

@@ -45,7 +45,7 @@
 //!     Ok(permit) => permit.success(),
 //!     Err(rejected) => println!("{rejected}"),
 //! }
-//! # Ok::<(), resilience::PolicyError>(())
+//! # Ok::<(), resilience::ConfigError>(())
 //! ```
 //!
 //! Breakers go inside retries, so that they see every call: `retry.run(|| breaker.call(…))`.
@@ -104,7 +104,7 @@ pub use classify::{
 pub use clock::{Clock, ManualClock, Timestamp};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use clock::{SteadyClock, SystemClock};
-pub use error::PolicyError;
+pub use error::ConfigError;
 pub use rate::Rate;
 pub use retry::{
     Next, Replay, Retry, RetryAfterMode, RetryAfterRule, RetryBuilder, RetryError, RetryInfo,

@@ -21,7 +21,7 @@ use std::time::Duration;
 use crate::backoff::Backoff;
 use crate::chance::Chance;
 use crate::clock::Timestamp;
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 use crate::retry_after::RetryAfter;
 pub use builder::RetryBuilder;
 pub use course::{RetryInfo, StopReason};
@@ -64,12 +64,12 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// Checks every field and names the first that breaks a rule.
-    pub fn validate(&self) -> Result<(), PolicyError> {
+    pub fn validate(&self) -> Result<(), ConfigError> {
         self.backoff.validate()?;
-        PolicyError::unless(self.calls_max >= 1, "calls_max", "must be at least 1")?;
-        PolicyError::unless(!self.age_max.is_zero(), "age_max", "must be above zero")?;
+        ConfigError::unless(self.calls_max >= 1, "calls_max", "must be at least 1")?;
+        ConfigError::unless(!self.age_max.is_zero(), "age_max", "must be above zero")?;
         let followed = self.retry_after_max >= hint::FOLLOWED_MIN;
-        PolicyError::unless(followed, "retry_after_max", "must be at least 1 s")
+        ConfigError::unless(followed, "retry_after_max", "must be at least 1 s")
     }
 
     /// Decides after a failed call that is worth a retry.

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::chance::{Chance, Seeded};
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 
 /// Odd, so that all 2^64 steps differ.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -16,11 +16,11 @@ pub(crate) struct Seeds(AtomicU64);
 
 impl Seeds {
     /// From the given seed, or from the system.
-    pub(crate) fn new(seed: Option<u64>) -> Result<Self, PolicyError> {
-        let seed = seed.or_else(from_system).ok_or(PolicyError {
-            field: "seed",
-            rule: "must be given where the system has no source of chance",
-        })?;
+    pub(crate) fn new(seed: Option<u64>) -> Result<Self, ConfigError> {
+        let seed = seed.or_else(from_system).ok_or(ConfigError::new(
+            "seed",
+            "must be given where the system has no source of chance",
+        ))?;
         Ok(Self(AtomicU64::new(seed)))
     }
 

@@ -51,35 +51,58 @@ pub enum VerifyError {
     NoMatch,
 }
 
-/// Why a verifier cannot be built.
+/// Why a verifier cannot be built: an option of it breaks a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} {}", self.option(), self.rule())]
 #[non_exhaustive]
 pub enum ConfigError {
     /// Nothing could ever be genuine.
-    #[error("secret: at least one secret or public key is needed")]
     NoKeys,
     /// Nothing could ever be read.
-    #[error("max_body: must be at least 1 byte")]
     NoBody,
     /// Only Standard Webhooks say how to sign with a key pair.
-    #[error("public_key: this scheme is signed with a shared secret")]
     PublicKey,
     /// What is not signed proves nothing.
-    #[error("content: must hold the body exactly once")]
     BodyNotSigned,
     /// An unsigned timestamp lets a replay look fresh.
-    #[error("timestamp: must be both sent and signed, or neither")]
     TimestampNotSigned,
     /// An unsigned id lets a replay look new.
-    #[error("id_header: must be both sent and signed, or neither")]
     IdNotSigned,
     /// One signature could stand for two different requests.
-    #[error(
-        "content: next to an id or a timestamp there must be a text that touches it with a \
-         character other than A-Z, a-z, 0-9, _ and -"
-    )]
     Ambiguous,
     /// A name that no header or field can have.
-    #[error("a name of a header or a field must not be empty")]
     EmptyName,
+}
+
+impl ConfigError {
+    /// The option, named as its method or field.
+    pub const fn option(self) -> &'static str {
+        match self {
+            Self::NoKeys => "secret",
+            Self::NoBody => "max_body",
+            Self::PublicKey => "public_key",
+            Self::BodyNotSigned | Self::Ambiguous => "content",
+            Self::TimestampNotSigned => "timestamp",
+            Self::IdNotSigned => "id_header",
+            Self::EmptyName => "scheme",
+        }
+    }
+
+    /// The rule, worded to follow the option.
+    pub const fn rule(self) -> &'static str {
+        match self {
+            Self::NoKeys => "or a public key must be given",
+            Self::NoBody => "must be at least 1 byte",
+            Self::PublicKey => "must not be given where the scheme is signed with a shared secret",
+            Self::BodyNotSigned => "must hold the body exactly once",
+            Self::TimestampNotSigned | Self::IdNotSigned => {
+                "must be both sent and signed, or neither"
+            }
+            Self::Ambiguous => {
+                "must have next to an id or a timestamp a text that touches it with a character \
+                 other than A-Z, a-z, 0-9, _ and -"
+            }
+            Self::EmptyName => "must not name a header or a field with an empty text",
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use resilience::{
-    Chance, CircuitBreaker, FromOs, PolicyError, Retry, RetryAfterRule, RetryPolicy, Seeded,
+    Chance, CircuitBreaker, ConfigError, FromOs, Retry, RetryAfterRule, RetryPolicy, Seeded,
 };
 
 use crate::dynamic::DynQueue;
@@ -213,15 +213,16 @@ impl<R: Send + 'static> WorkerBuilder<R> {
     }
 
     /// Checks all options and gives the worker.
-    pub fn build(self) -> Result<Worker, PolicyError> {
+    pub fn build(self) -> Result<Worker, ConfigError> {
         let Self { handler, classify, options } = self;
-        let handler = handler.ok_or(broken("handler", "must be given"))?;
+        let handler = handler.ok_or(ConfigError::new("handler", "must be given"))?;
         let mut limits = options.limits;
         limits.heartbeat = options.heartbeat.unwrap_or(limits.lease / 3);
         check(&limits)?;
         let retry = options.retry.map_or_else(default_retry, Ok)?;
         let seed = options.seed.or_else(|| Some(FromOs::new().ok()?.next_u64()));
-        let seed = seed.ok_or(broken("seed", "must be given: the system has no chance"))?;
+        let seed =
+            seed.ok_or(ConfigError::new("seed", "must be given: the system has no chance"))?;
         Ok(Worker {
             parts: Parts {
                 queue: options.queue,
@@ -249,7 +250,7 @@ impl<R> fmt::Debug for WorkerBuilder<R> {
     }
 }
 
-fn default_retry() -> Result<Retry, PolicyError> {
+fn default_retry() -> Result<Retry, ConfigError> {
     RetryPolicy::full_jitter(Duration::from_secs(2))
         .cap(Duration::from_secs(600))
         .max_calls(10)
@@ -257,7 +258,7 @@ fn default_retry() -> Result<Retry, PolicyError> {
         .build()
 }
 
-fn check(limits: &Limits) -> Result<(), PolicyError> {
+fn check(limits: &Limits) -> Result<(), ConfigError> {
     let rules = [
         ((1..=CONCURRENCY_MAX).contains(&limits.concurrency), "concurrency", "must be 1 to 10,000"),
         (!limits.heartbeat.is_zero(), "heartbeat", "must be above zero"),
@@ -267,10 +268,5 @@ fn check(limits: &Limits) -> Result<(), PolicyError> {
         (!limits.handler_timeout.is_zero(), "handler_timeout", "must be above zero"),
         (!limits.queue_timeout.is_zero(), "queue_timeout", "must be above zero"),
     ];
-    let fault = rules.into_iter().find(|(holds, ..)| !holds);
-    fault.map_or(Ok(()), |(_, field, rule)| Err(broken(field, rule)))
-}
-
-const fn broken(field: &'static str, rule: &'static str) -> PolicyError {
-    PolicyError { field, rule }
+    rules.into_iter().try_for_each(|(holds, option, rule)| ConfigError::unless(holds, option, rule))
 }

@@ -61,4 +61,5 @@ pub use memory::MemoryQueue;
 pub use message::{DeadLetter, History, LeaseToken, Message, NewMessage};
 pub use observer::{Settled, Settlement, WorkerObserver};
 pub use queue::{Counts, Queue, QueueAdmin, Receive};
+pub use resilience::ConfigError;
 pub use run::Summary;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response};
 use http_body::Body as HttpBody;
-use resilience::{Classify, DefaultClassify, PolicyError, Retry, RetryPolicy};
+use resilience::{Classify, ConfigError, DefaultClassify, Retry, RetryPolicy};
 use tower_service::Service;
 use url::Url;
 
@@ -20,7 +20,7 @@ use super::correlation::Correlation;
 use super::interceptor::{DynInterceptor, Interceptor};
 use super::keys::IdempotencyKeys;
 use super::observer::{HttpObserver, Observers};
-use super::settings::{ConfigError, Order, Settings};
+use super::settings::{Order, Settings};
 use super::transport::{ServiceTransport, Transport};
 use crate::bulkhead::Bulkhead;
 use crate::errors::BoxError;
@@ -213,16 +213,24 @@ impl HttpAdapterBuilder {
     }
 
     fn note(&mut self, option: &'static str, rule: &'static str) {
-        self.wrong.get_or_insert(ConfigError { option, rule });
+        self.wrong.get_or_insert_with(|| ConfigError::new(option, rule));
     }
 
     /// Checks all options and gives the adapter.
     pub fn build(self) -> Result<HttpAdapter, ConfigError> {
         self.wrong.map_or(Ok(()), Err)?;
         let base = address::base(&self.base).map_err(|rule| ConfigError::new("base URL", rule))?;
-        check(!self.total_timeout.is_zero(), "total_timeout", "must be above zero")?;
-        check(!self.attempt_timeout.is_zero(), "attempt_timeout", "must be above zero")?;
-        check(self.response_bytes_max > 0, "max_response_body", "must be above zero")?;
+        ConfigError::unless(!self.total_timeout.is_zero(), "total_timeout", "must be above zero")?;
+        ConfigError::unless(
+            !self.attempt_timeout.is_zero(),
+            "attempt_timeout",
+            "must be above zero",
+        )?;
+        ConfigError::unless(
+            self.response_bytes_max > 0,
+            "max_response_body",
+            "must be above zero",
+        )?;
         self.bulkhead.as_ref().map_or(Ok(()), Bulkhead::validate)?;
         let host = host_of(&base);
         if let Some(breakers) = &self.breakers {
@@ -255,12 +263,8 @@ impl HttpAdapterBuilder {
     }
 }
 
-fn check(holds: bool, option: &'static str, rule: &'static str) -> Result<(), ConfigError> {
-    if holds { Ok(()) } else { Err(ConfigError::new(option, rule)) }
-}
-
 /// The policy of those that want none: one call, judged and counted like all.
-fn once() -> Result<Retry, PolicyError> {
+fn once() -> Result<Retry, ConfigError> {
     RetryPolicy::fixed(Duration::from_secs(1)).max_calls(1).build()
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
-use resilience::{Classify, PolicyError, Retry};
+use resilience::{Classify, Retry};
 use url::Url;
 
 use super::correlation::Correlation;
@@ -16,29 +16,6 @@ use super::observer::Observers;
 use super::transport::Transport;
 use crate::bulkhead::Bulkhead;
 use crate::source::Breakers;
-
-/// An option of the builder that breaks a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{option} {rule}")]
-#[non_exhaustive]
-pub struct ConfigError {
-    /// Which option.
-    pub option: &'static str,
-    /// The rule, worded to follow the option.
-    pub rule: &'static str,
-}
-
-impl ConfigError {
-    pub(super) const fn new(option: &'static str, rule: &'static str) -> Self {
-        Self { option, rule }
-    }
-}
-
-impl From<PolicyError> for ConfigError {
-    fn from(error: PolicyError) -> Self {
-        Self::new(error.field, error.rule)
-    }
-}
 
 /// Which of retry and breaker goes around the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -36,7 +36,7 @@ type Key = dyn Fn(&Parts) -> String + Send + Sync;
 ///     TokioSleeper::new(),
 ///     |host| CircuitBreaker::builder(host).clock(TokioSleeper::new()),
 /// ));
-/// # Ok::<(), http_adapter::resilience::PolicyError>(())
+/// # Ok::<(), http_adapter::resilience::ConfigError>(())
 /// ```
 #[derive(Clone)]
 pub struct CircuitBreakerLayer {

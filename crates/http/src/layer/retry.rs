@@ -43,7 +43,7 @@ const DRAIN_BYTES: u64 = 64 << 10;
 ///     .budget(RetryBudget::ratio(0.2).floor_per_sec(10))
 ///     .build()?;
 /// let layer = RetryLayer::new(retry).max_replay_body(1 << 20);
-/// # Ok::<(), http_adapter::resilience::PolicyError>(())
+/// # Ok::<(), http_adapter::resilience::ConfigError>(())
 /// ```
 #[derive(Clone)]
 pub struct RetryLayer {

@@ -2,7 +2,7 @@
 //!
 //! Never: overflow, stand still through rounding.
 
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 
 /// Fractional bits kept while a wait grows, so that a nanosecond grows too.
 const FRACTION: u32 = 32;
@@ -45,8 +45,8 @@ impl Factor {
     }
 
     /// Checks the bounds.
-    pub(super) fn validate(self) -> Result<(), PolicyError> {
+    pub(super) fn validate(self) -> Result<(), ConfigError> {
         let holds = (1_000..=100_000).contains(&self.0);
-        PolicyError::unless(holds, "factor", "must be from 1 to 100")
+        ConfigError::unless(holds, "factor", "must be from 1 to 100")
     }
 }

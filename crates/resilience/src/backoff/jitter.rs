@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::chance::Chance;
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 use crate::share::Share;
 
 /// What is drawn in place of a computed wait.
@@ -79,10 +79,10 @@ impl Jitter {
     }
 
     /// Checks the share.
-    pub(super) fn validate(self) -> Result<(), PolicyError> {
+    pub(super) fn validate(self) -> Result<(), ConfigError> {
         match self {
             Self::Proportional(share) => {
-                PolicyError::unless(share.is_valid(), "jitter", "must be above 0 and at most 1")
+                ConfigError::unless(share.is_valid(), "jitter", "must be above 0 and at most 1")
             }
             Self::None | Self::Full | Self::Equal => Ok(()),
         }

@@ -159,13 +159,13 @@ fn bo_03_totals_take_exactly_as_many_waits_as_asked() {
 #[test]
 fn the_broken_field_is_named() {
     for backoff in capped(ms(10), ms(9)) {
-        assert_eq!(backoff.validate().unwrap_err().field, "backoff.cap");
+        assert_eq!(backoff.validate().unwrap_err().option, "backoff.cap");
     }
     for backoff in capped(Duration::ZERO, CAP) {
-        assert_eq!(backoff.validate().unwrap_err().field, "backoff.base");
+        assert_eq!(backoff.validate().unwrap_err().option, "backoff.base");
     }
     let empty = Backoff::Schedule { delays: Vec::new() };
-    assert_eq!(empty.validate().unwrap_err().field, "backoff.delays");
+    assert_eq!(empty.validate().unwrap_err().option, "backoff.delays");
     assert_eq!(Backoff::Fixed { base: ms(1) }.validate(), Ok(()));
     assert!(capped(ms(10), ms(10)).iter().all(|backoff| backoff.validate().is_ok()));
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::rules::{FAILURES_MAX, HalfOpen, OpenFor, Rate, Rules, Trip, Window};
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 use crate::share::Share;
 
 /// The settings of a breaker. It opens on `failures` or on `rate_percent`, whichever comes first.
@@ -47,7 +47,7 @@ impl Default for Config {
 
 impl Config {
     /// Checks every field and names the first that breaks a rule.
-    pub fn validate(&self) -> Result<(), PolicyError> {
+    pub fn validate(&self) -> Result<(), ConfigError> {
         let rules = [
             ((1..=FAILURES_MAX).contains(&self.failures), "failures", "must be from 1 to 1000"),
             (self.keys_min >= 1, "keys_min", "must be at least 1"),
@@ -60,7 +60,7 @@ impl Config {
         ];
         rules
             .into_iter()
-            .try_for_each(|(holds, field, rule)| PolicyError::unless(holds, field, rule))
+            .try_for_each(|(holds, field, rule)| ConfigError::unless(holds, field, rule))
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
         for (spoil, field) in broken {
             let mut config = Config::default();
             spoil(&mut config);
-            assert_eq!(config.validate().unwrap_err().field, field);
+            assert_eq!(config.validate().unwrap_err().option, field);
         }
     }
 }

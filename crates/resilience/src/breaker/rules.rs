@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 use crate::share::Share;
 
 /// The most consecutive failures that can be asked for; it bounds the keys a breaker remembers.
@@ -139,40 +139,40 @@ impl Trip {
         self.rate.and_then(|rate| rate.slow)
     }
 
-    fn validate(&self) -> Result<(), PolicyError> {
+    fn validate(&self) -> Result<(), ConfigError> {
         if let Some(option) = self.misplaced {
-            return PolicyError::unless(false, option, "must follow failure_rate");
+            return ConfigError::unless(false, option, "must follow failure_rate");
         }
         let failures = self.failures.unwrap_or(self.keys_min);
         let some = self.failures.is_some() || self.rate.is_some();
-        PolicyError::unless(some, "trip", "must be failures in a row or a share of failures")?;
+        ConfigError::unless(some, "trip", "must be failures in a row or a share of failures")?;
         let bounded = (1..=FAILURES_MAX).contains(&failures);
-        PolicyError::unless(bounded, "failures", "must be from 1 to 1000")?;
-        PolicyError::unless(self.keys_min >= 1, "keys_min", "must be at least 1")?;
-        PolicyError::unless(self.keys_min <= failures, "keys_min", "must not be above failures")?;
+        ConfigError::unless(bounded, "failures", "must be from 1 to 1000")?;
+        ConfigError::unless(self.keys_min >= 1, "keys_min", "must be at least 1")?;
+        ConfigError::unless(self.keys_min <= failures, "keys_min", "must not be above failures")?;
         self.rate.map_or(Ok(()), |rate| rate.validate())
     }
 }
 
 impl Rate {
-    fn validate(&self) -> Result<(), PolicyError> {
+    fn validate(&self) -> Result<(), ConfigError> {
         const SHARE: &str = "must be above 0 and at most 1";
-        PolicyError::unless(self.share.is_valid(), "failure_rate", SHARE)?;
-        PolicyError::unless(self.calls_min >= 1, "min_calls", "must be at least 1")?;
+        ConfigError::unless(self.share.is_valid(), "failure_rate", SHARE)?;
+        ConfigError::unless(self.calls_min >= 1, "min_calls", "must be at least 1")?;
         match self.window {
             Window::Time(span) => {
-                PolicyError::unless(!span.is_zero(), "window", "must be above zero")?;
+                ConfigError::unless(!span.is_zero(), "window", "must be above zero")?;
             }
             Window::Calls(calls) => {
                 let bounded = (1..=WINDOW_CALLS_MAX).contains(&calls);
-                PolicyError::unless(bounded, "window", "must be from 1 to 10000 calls")?;
+                ConfigError::unless(bounded, "window", "must be from 1 to 10000 calls")?;
                 let holds = self.calls_min <= calls;
-                PolicyError::unless(holds, "min_calls", "must not be above the window's calls")?;
+                ConfigError::unless(holds, "min_calls", "must not be above the window's calls")?;
             }
         }
         let Some(slow) = self.slow else { return Ok(()) };
-        PolicyError::unless(slow.share.is_valid(), "or_slow.share", SHARE)?;
-        PolicyError::unless(
+        ConfigError::unless(slow.share.is_valid(), "or_slow.share", SHARE)?;
+        ConfigError::unless(
             !slow.longer_than.is_zero(),
             "or_slow.longer_than",
             "must be above zero",
@@ -212,11 +212,11 @@ impl OpenFor {
         self
     }
 
-    fn validate(&self) -> Result<(), PolicyError> {
-        PolicyError::unless(!self.first.is_zero(), "open_for", "must be above zero")?;
-        PolicyError::unless(self.max >= self.first, "open_for_max", "must not be below open_for")?;
+    fn validate(&self) -> Result<(), ConfigError> {
+        ConfigError::unless(!self.first.is_zero(), "open_for", "must be above zero")?;
+        ConfigError::unless(self.max >= self.first, "open_for_max", "must not be below open_for")?;
         let jitter = self.jitter == Share::NONE || self.jitter.is_valid();
-        PolicyError::unless(jitter, "open_for.jitter", "must be from 0 to 1")
+        ConfigError::unless(jitter, "open_for.jitter", "must be from 0 to 1")
     }
 }
 
@@ -252,13 +252,13 @@ impl HalfOpen {
         self
     }
 
-    fn validate(&self) -> Result<(), PolicyError> {
+    fn validate(&self) -> Result<(), ConfigError> {
         let probes = (1..=PROBES_MAX).contains(&self.probes);
-        PolicyError::unless(probes, "half_open.probes", "must be from 1 to 64")?;
+        ConfigError::unless(probes, "half_open.probes", "must be from 1 to 64")?;
         let close_after = (1..=FAILURES_MAX).contains(&self.close_after);
-        PolicyError::unless(close_after, "half_open.close_after", "must be from 1 to 1000")?;
+        ConfigError::unless(close_after, "half_open.close_after", "must be from 1 to 1000")?;
         let waits = self.max_wait.is_none_or(|wait| !wait.is_zero());
-        PolicyError::unless(waits, "half_open.max_wait", "must be above zero")
+        ConfigError::unless(waits, "half_open.max_wait", "must be above zero")
     }
 }
 
@@ -289,7 +289,7 @@ impl Default for Rules {
 
 impl Rules {
     /// Checks every part and names the first option that breaks a rule.
-    pub fn validate(&self) -> Result<(), PolicyError> {
+    pub fn validate(&self) -> Result<(), ConfigError> {
         self.trip.validate()?;
         self.open_for.validate()?;
         self.half_open.validate()

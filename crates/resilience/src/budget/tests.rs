@@ -87,7 +87,7 @@ fn the_broken_option_is_named() {
         (ratio(0.1).ttl(Duration::from_secs(3_601)), "budget.ttl"),
     ];
     for (budget, field) in broken {
-        assert_eq!(budget.validate().unwrap_err().field, field, "{budget:?}");
+        assert_eq!(budget.validate().unwrap_err().option, field, "{budget:?}");
     }
 }
 

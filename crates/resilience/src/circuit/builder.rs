@@ -11,7 +11,7 @@ use super::observer::BreakerObserver;
 use crate::breaker::rules::{HalfOpen, OpenFor, Trip};
 use crate::breaker::{Rules, Snapshot};
 use crate::clock::Clock;
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 use crate::seeds::Seeds;
 
 impl CircuitBreaker {
@@ -89,13 +89,13 @@ impl BreakerBuilder {
     }
 
     /// Checks all options and gives the breaker, closed.
-    pub fn build(self) -> Result<CircuitBreaker, PolicyError> {
+    pub fn build(self) -> Result<CircuitBreaker, ConfigError> {
         self.rules.validate()?;
-        PolicyError::unless(!self.name.is_empty(), "name", "must not be empty")?;
-        let clock = self.clock.or_else(default_clock).ok_or(PolicyError {
-            field: "clock",
-            rule: "must be given where the system has none",
-        })?;
+        ConfigError::unless(!self.name.is_empty(), "name", "must not be empty")?;
+        let clock = self
+            .clock
+            .or_else(default_clock)
+            .ok_or(ConfigError::new("clock", "must be given where the system has none"))?;
         let chance = Seeds::new(self.seed)?.next();
         Ok(CircuitBreaker::from_core(Arc::new(Core::new(Parts {
             name: self.name,

@@ -15,7 +15,7 @@ use super::CircuitBreaker;
 use super::builder::BreakerBuilder;
 use crate::breaker::State;
 use crate::clock::{Clock, Timestamp};
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 
 const KEYS_MAX: usize = 10_000;
 const IDLE_TTL: Duration = Duration::from_secs(600);
@@ -50,7 +50,7 @@ impl Entry {
 ///
 /// let breaker = breakers.get("api.example.com")?;
 /// assert_eq!(breaker.name(), "api.example.com");
-/// # Ok::<(), resilience::PolicyError>(())
+/// # Ok::<(), resilience::ConfigError>(())
 /// ```
 #[derive(Clone)]
 pub struct BreakerRegistry {
@@ -98,7 +98,7 @@ impl BreakerRegistry {
     }
 
     /// The breaker of `key`; a new one if the key is new or was idle for too long.
-    pub fn get(&self, key: &str) -> Result<CircuitBreaker, PolicyError> {
+    pub fn get(&self, key: &str) -> Result<CircuitBreaker, ConfigError> {
         let now = self.clock.now();
         if let Some(entry) = self.read().entries.get(key)
             && !self.is_idle(entry, now)

@@ -275,7 +275,7 @@ fn t9_a_breaker_inside_the_retry_sees_every_call() {
 
 #[test]
 fn the_broken_option_is_named() {
-    let field = |builder: BreakerBuilder| builder.build().unwrap_err().field;
+    let field = |builder: BreakerBuilder| builder.build().unwrap_err().option;
     let named = || CircuitBreaker::builder("x");
     assert_eq!(field(CircuitBreaker::builder("")), "name");
     assert_eq!(field(named().trip(Trip::consecutive(0))), "failures");

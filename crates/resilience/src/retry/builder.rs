@@ -15,7 +15,7 @@ use super::session::Retry;
 use super::settings::{Settings, Shape};
 use crate::backoff::{Backoff, Factor, Jitter};
 use crate::budget::RetryBudget;
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 use crate::seeds::Seeds;
 
 /// Calls in all, unless told otherwise.
@@ -173,11 +173,11 @@ impl RetryBuilder {
     }
 
     /// Checks all options and gives the policy.
-    pub fn build(self) -> Result<Retry, PolicyError> {
+    pub fn build(self) -> Result<Retry, ConfigError> {
         let shape = self.shape()?;
-        PolicyError::unless(self.calls >= 1, "max_calls", "must be at least 1")?;
+        ConfigError::unless(self.calls >= 1, "max_calls", "must be at least 1")?;
         let elapsed = self.elapsed.is_none_or(|elapsed| !elapsed.is_zero());
-        PolicyError::unless(elapsed, "max_elapsed", "must be above zero")?;
+        ConfigError::unless(elapsed, "max_elapsed", "must be above zero")?;
         self.hint.validate()?;
         self.budget.as_ref().map_or(Ok(()), RetryBudget::validate)?;
         Ok(Retry::new(Settings {
@@ -194,10 +194,10 @@ impl RetryBuilder {
     }
 
     /// The waits with factor, cap and jitter in.
-    fn shape(&self) -> Result<Shape, PolicyError> {
+    fn shape(&self) -> Result<Shape, ConfigError> {
         let Shape::Backoff(backoff) = self.shape.clone() else {
             let plain = self.factor.is_none() && self.cap.is_none() && self.jitter == Jitter::None;
-            PolicyError::unless(plain, "custom", "must bring its own factor, cap and jitter")?;
+            ConfigError::unless(plain, "custom", "must bring its own factor, cap and jitter")?;
             return Ok(self.shape.clone());
         };
         let backoff = self.grown(self.capped(backoff)?)?;
@@ -209,7 +209,7 @@ impl RetryBuilder {
         Ok(Shape::Backoff(backoff))
     }
 
-    fn capped(&self, mut backoff: Backoff) -> Result<Backoff, PolicyError> {
+    fn capped(&self, mut backoff: Backoff) -> Result<Backoff, ConfigError> {
         let Some(longest) = self.cap else { return Ok(backoff) };
         match &mut backoff {
             Backoff::Linear { cap, .. }
@@ -218,22 +218,21 @@ impl RetryBuilder {
             | Backoff::DecorrelatedJitter { cap, .. }
             | Backoff::Geometric { cap, .. } => *cap = longest,
             Backoff::Fixed { .. } | Backoff::Schedule { .. } | Backoff::Spread { .. } => {
-                PolicyError::unless(false, "cap", "must not be set where waits do not grow")?;
+                ConfigError::unless(false, "cap", "must not be set where waits do not grow")?;
             }
         }
         Ok(backoff)
     }
 
-    fn grown(&self, backoff: Backoff) -> Result<Backoff, PolicyError> {
+    fn grown(&self, backoff: Backoff) -> Result<Backoff, ConfigError> {
         match (backoff, self.factor) {
             (Backoff::Exponential { base, cap }, Some(factor)) => {
                 Ok(Backoff::Geometric { base, factor, cap })
             }
             (backoff, None) => Ok(backoff),
-            (_, Some(_)) => Err(PolicyError {
-                field: "factor",
-                rule: "must not be set where waits are not exponential",
-            }),
+            (_, Some(_)) => {
+                Err(ConfigError::new("factor", "must not be set where waits are not exponential"))
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::terms::Term;
 use crate::chance::Chance;
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 use crate::retry_after::RetryAfter;
 
 /// A hint is never followed faster than this.
@@ -84,9 +84,9 @@ impl RetryAfterRule {
         self
     }
 
-    pub(super) fn validate(&self) -> Result<(), PolicyError> {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let followed = self.max >= FOLLOWED_MIN;
-        PolicyError::unless(followed, "retry_after.cap", "must be at least 1 s")
+        ConfigError::unless(followed, "retry_after.cap", "must be at least 1 s")
     }
 
     /// Whether this hint asks for more than is followed, and that ends it.

@@ -26,7 +26,7 @@ use crate::clock::Timestamp;
 ///     .max_calls(4)
 ///     .build()?;
 /// assert_eq!(retry.max_calls(), 4);
-/// # Ok::<(), resilience::PolicyError>(())
+/// # Ok::<(), resilience::ConfigError>(())
 /// ```
 #[derive(Clone)]
 pub struct Retry {
@@ -95,7 +95,7 @@ impl fmt::Debug for Retry {
 /// session.calling();
 /// let last = session.failed(&Outcome::transient(), now, &mut chance);
 /// assert_eq!(last, Next::Stop(StopReason::CallsExhausted));
-/// # Ok::<(), resilience::PolicyError>(())
+/// # Ok::<(), resilience::ConfigError>(())
 /// ```
 pub struct RetrySession {
     settings: Arc<Settings>,

@@ -61,7 +61,7 @@ fn bo_05_the_receiver_sees_exactly_calls_max() {
         assert_eq!(policy.validate(), Ok(()));
     }
     let none = RetryPolicy { calls_max: 0, ..RetryPolicy::default() };
-    assert_eq!(none.validate().unwrap_err().field, "calls_max");
+    assert_eq!(none.validate().unwrap_err().option, "calls_max");
     assert_eq!(calls(&none), 1, "never unlimited, even when not validated");
 }
 
@@ -167,7 +167,7 @@ fn the_broken_field_is_named() {
     for (spoil, field) in broken {
         let mut policy = RetryPolicy::default();
         spoil(&mut policy);
-        assert_eq!(policy.validate().unwrap_err().field, field);
+        assert_eq!(policy.validate().unwrap_err().option, field);
     }
     assert_eq!(RetryPolicy::default().validate(), Ok(()));
 }

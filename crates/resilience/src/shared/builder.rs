@@ -11,7 +11,7 @@ use super::store::{BreakerStore, InstanceId, SharedRules};
 use crate::breaker::Rules;
 use crate::breaker::rules::{HalfOpen, OpenFor, Trip};
 use crate::circuit::{BreakerBuilder, BreakerObserver, CircuitBreaker};
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 use crate::sleep::Sleeper;
 
 impl<S: BreakerStore, T: Sleeper + Clone + 'static> SharedBreaker<S, T> {
@@ -111,14 +111,14 @@ impl<S: BreakerStore, T: Sleeper + 'static> SharedBuilder<S, T> {
     }
 
     /// Checks all options and gives the breaker.
-    pub fn build(self) -> Result<SharedBreaker<S, T>, PolicyError> {
+    pub fn build(self) -> Result<SharedBreaker<S, T>, ConfigError> {
         let shared = SharedRules::new(&self.rules)?;
         let waits = !self.store_timeout.is_zero();
-        PolicyError::unless(waits, "store_timeout", "must be above zero")?;
+        ConfigError::unless(waits, "store_timeout", "must be above zero")?;
         if let Sharing::Eventual { flush, max_stale } = self.sharing {
-            PolicyError::unless(!flush.is_zero(), "sharing.flush", "must be above zero")?;
+            ConfigError::unless(!flush.is_zero(), "sharing.flush", "must be above zero")?;
             let longer = max_stale >= flush;
-            PolicyError::unless(longer, "sharing.max_stale", "must not be below flush")?;
+            ConfigError::unless(longer, "sharing.max_stale", "must not be below flush")?;
         }
         // A local probe holds its place no longer than its lease in the store.
         let mut rules = self.rules;

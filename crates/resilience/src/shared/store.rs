@@ -15,7 +15,7 @@ use super::watch::Watch;
 use crate::breaker::{Forced, Rules};
 use crate::circuit::{Cause, Phase};
 use crate::classify::Vote;
-use crate::error::PolicyError;
+use crate::error::ConfigError;
 use crate::share::Share;
 
 /// The rules that a store can carry out: failures in a row, one probe at a time.
@@ -36,21 +36,21 @@ pub struct SharedRules {
 impl SharedRules {
     /// From a breaker's rules, if a store can carry them out. Without a longest wait for a probe
     /// its lease is 30 s.
-    pub fn new(rules: &Rules) -> Result<Self, PolicyError> {
+    pub fn new(rules: &Rules) -> Result<Self, ConfigError> {
         rules.validate()?;
         let trip = rules.trip;
         let failures = trip.failures.filter(|_| trip.rate.is_none() && trip.keys_min == 1);
-        let failures = failures.ok_or(PolicyError {
-            field: "trip",
-            rule: "must be failures in a row alone where the state is shared",
-        })?;
+        let failures = failures.ok_or(ConfigError::new(
+            "trip",
+            "must be failures in a row alone where the state is shared",
+        ))?;
         let half_open = rules.half_open;
         let one = half_open.probes == 1;
-        PolicyError::unless(one, "half_open.probes", "must be 1 where the state is shared")?;
+        ConfigError::unless(one, "half_open.probes", "must be 1 where the state is shared")?;
         // All processes wait for the same moment, and one of them probes: there is nothing to
         // spread.
         let plain = rules.open_for.jitter == Share::NONE;
-        PolicyError::unless(plain, "open_for.jitter", "must be 0 where the state is shared")?;
+        ConfigError::unless(plain, "open_for.jitter", "must be 0 where the state is shared")?;
         Ok(Self {
             failures,
             open_for: rules.open_for.first,

@@ -196,7 +196,7 @@ fn retry(
         };
         let in_force = own.over(&settings.retry);
         if let Err(fault) = in_force.policy().validate() {
-            inner.fail(&camel_case(policy_field(fault.field)), fault.rule);
+            inner.fail(&camel_case(policy_field(fault.option)), fault.rule);
         } else if own.schedule.is_some() && in_force.strategy != Strategy::Schedule {
             inner.fail("schedule", "has no effect unless strategy is `schedule`");
         }
@@ -216,7 +216,7 @@ fn breaker(
             open_for_max: inner.nullable(&["openForMax"], None, span),
         };
         match own.over(&settings.breaker).validate() {
-            Err(fault) => inner.fail(&camel_case(fault.field), fault.rule),
+            Err(fault) => inner.fail(&camel_case(fault.option), fault.rule),
             Ok(()) => check_open_spans(inner, &own, &settings.breaker),
         }
         own

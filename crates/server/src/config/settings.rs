@@ -11,7 +11,7 @@ use domain::limits;
 use domain::policy::{BreakerOverrides, RetrySettings};
 use domain::target::Guard;
 use engine::settings::HeaderFamilies;
-use resilience::{BreakerConfig, PolicyError};
+use resilience::BreakerConfig;
 use store::prune::Retention;
 use tracing_subscriber::EnvFilter;
 
@@ -365,8 +365,8 @@ impl Reader<'_> {
         Ok(span)
     }
 
-    fn policy_fault(&self, section: &str, fault: PolicyError) -> ConfigError {
-        let field = policy_field(fault.field);
+    fn policy_fault(&self, section: &str, fault: resilience::ConfigError) -> ConfigError {
+        let field = policy_field(fault.option);
         self.fault(&format!("{section}.{field}"), &fault.rule.replace("calls_max", "attempts_max"))
     }
 

@@ -271,7 +271,9 @@ fn sg_10_a_verifier_that_could_verify_nothing_is_not_built() {
     let none = WebhookVerifier::standard().build();
     assert_eq!(none.unwrap_err(), ConfigError::NoKeys);
     let nothing = WebhookVerifier::standard().key(secret(1)).max_body(0).build();
-    assert_eq!(nothing.unwrap_err(), ConfigError::NoBody);
+    let nothing = nothing.unwrap_err();
+    assert_eq!((nothing, nothing.option()), (ConfigError::NoBody, "max_body"));
+    assert_eq!(nothing.to_string(), "max_body must be at least 1 byte");
     for empty in [WebhookVerifier::stripe, WebhookVerifier::github, WebhookVerifier::slack] {
         assert_eq!(empty("").unwrap_err(), SecretError::Empty);
     }

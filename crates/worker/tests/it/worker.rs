@@ -366,7 +366,7 @@ fn the_broken_option_is_named() {
         (builder().queue_timeout(Duration::ZERO), "queue_timeout"),
     ];
     for (builder, field) in rows {
-        assert_eq!(builder.build().unwrap_err().field, field);
+        assert_eq!(builder.build().unwrap_err().option, field);
     }
-    assert_eq!(Worker::builder(MemoryQueue::bounded(1)).build().unwrap_err().field, "handler");
+    assert_eq!(Worker::builder(MemoryQueue::bounded(1)).build().unwrap_err().option, "handler");
 }

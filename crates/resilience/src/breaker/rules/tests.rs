@@ -38,7 +38,7 @@ fn the_broken_option_is_named() {
     ];
     for (trip, field) in trips {
         let rules = Rules { trip, ..Rules::default() };
-        assert_eq!(rules.validate().unwrap_err().field, field, "{trip:?}");
+        assert_eq!(rules.validate().unwrap_err().option, field, "{trip:?}");
     }
     let opens = [
         (OpenFor::fixed(Duration::ZERO), "open_for"),
@@ -49,7 +49,7 @@ fn the_broken_option_is_named() {
     ];
     for (open_for, field) in opens {
         let rules = Rules { open_for, ..Rules::default() };
-        assert_eq!(rules.validate().unwrap_err().field, field, "{open_for:?}");
+        assert_eq!(rules.validate().unwrap_err().option, field, "{open_for:?}");
     }
     let halves = [
         (HalfOpen::probes(0), "half_open.probes"),
@@ -59,6 +59,6 @@ fn the_broken_option_is_named() {
     ];
     for (half_open, field) in halves {
         let rules = Rules { half_open, ..Rules::default() };
-        assert_eq!(rules.validate().unwrap_err().field, field, "{half_open:?}");
+        assert_eq!(rules.validate().unwrap_err().option, field, "{half_open:?}");
     }
 }

@@ -54,6 +54,6 @@ fn a_bad_template_is_told() {
     let registry = BreakerRegistry::new(ManualClock::default(), |key: &str| {
         CircuitBreaker::builder(key).trip(Trip::consecutive(0))
     });
-    assert_eq!(registry.get("a").unwrap_err().field, "failures");
+    assert_eq!(registry.get("a").unwrap_err().option, "failures");
     assert!(registry.is_empty());
 }

@@ -109,7 +109,7 @@ fn bo_05_calls_and_retries_are_two_names_of_one_count() {
         }
         assert_eq!((made, session.failures(), retry.max_calls()), (calls, calls, calls));
     }
-    assert_eq!(fixed().max_calls(0).build().unwrap_err().field, "max_calls");
+    assert_eq!(fixed().max_calls(0).build().unwrap_err().option, "max_calls");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn the_broken_option_is_named() {
         (exponential().max_calls(0), "max_calls"),
     ];
     for (builder, field) in broken {
-        assert_eq!(builder.seed(1).build().unwrap_err().field, field);
+        assert_eq!(builder.seed(1).build().unwrap_err().option, field);
     }
     assert!(RetryPolicy::custom(Zero).build().is_ok());
 }

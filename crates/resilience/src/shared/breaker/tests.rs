@@ -377,7 +377,7 @@ async fn a_guarded_call_can_be_spawned() {
 #[tokio::test]
 async fn what_a_store_cannot_carry_out_is_named() {
     let bench = Bench::new();
-    let field = |builder: SharedBuilder<Ailing, TokioSleeper>| builder.build().unwrap_err().field;
+    let field = |builder: SharedBuilder<Ailing, TokioSleeper>| builder.build().unwrap_err().option;
     assert_eq!(field(bench.builder().trip(Trip::failure_rate(0.5))), "trip");
     assert_eq!(field(bench.builder().trip(Trip::consecutive(5).distinct_keys(2))), "trip");
     assert_eq!(field(bench.builder().half_open(HalfOpen::probes(2))), "half_open.probes");
