@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::rules::{FAILURES_MAX, HalfOpen, OpenFor, Rate, Rules, Trip, Window};
+use super::rules::{CALLS_MIN_MAX, FAILURES_MAX, HalfOpen, OpenFor, Rate, Rules, Trip, Window};
 use crate::error::ConfigError;
 use crate::share::Share;
 
@@ -53,7 +53,11 @@ impl Config {
             (self.keys_min >= 1, "keys_min", "must be at least 1"),
             (self.keys_min <= self.failures, "keys_min", "must not be above failures"),
             ((1..=100).contains(&self.rate_percent), "rate_percent", "must be from 1 to 100"),
-            (self.rate_calls_min >= 1, "rate_calls_min", "must be at least 1"),
+            (
+                (1..=CALLS_MIN_MAX).contains(&self.rate_calls_min),
+                "rate_calls_min",
+                "must be from 1 to 1000000",
+            ),
             (!self.rate_span.is_zero(), "rate_span", "must be above zero"),
             (!self.open_for.is_zero(), "open_for", "must be above zero"),
             (self.open_for_max >= self.open_for, "open_for_max", "must not be below open_for"),
@@ -105,13 +109,14 @@ mod tests {
     #[test]
     fn the_broken_field_is_named() {
         type Spoil = fn(&mut Config);
-        let broken: [(Spoil, &str); 9] = [
+        let broken: [(Spoil, &str); 10] = [
             (|c| c.failures = 0, "failures"),
             (|c| c.failures = 1_001, "failures"),
             (|c| c.keys_min = 0, "keys_min"),
             (|c| c.keys_min = 6, "keys_min"),
             (|c| c.rate_percent = 101, "rate_percent"),
             (|c| c.rate_calls_min = 0, "rate_calls_min"),
+            (|c| c.rate_calls_min = 1_000_001, "rate_calls_min"),
             (|c| c.rate_span = Duration::ZERO, "rate_span"),
             (|c| c.open_for = Duration::ZERO, "open_for"),
             (|c| c.open_for_max = Duration::from_secs(29), "open_for_max"),

@@ -12,6 +12,13 @@ use crate::share::Share;
 pub(super) const FAILURES_MAX: u32 = 1_000;
 /// The longest window of calls; each call kept takes 2 bytes.
 const WINDOW_CALLS_MAX: u32 = 10_000;
+/// The most calls that a share can wait for, whatever the window.
+pub(super) const CALLS_MIN_MAX: u32 = 1_000_000;
+/// The shortest time that can be asked for. Clocks count in microseconds: what is shorter than one
+/// is over at once, and what is not much longer is over before anyone looks.
+pub(crate) const SPAN_MIN: Duration = Duration::from_millis(1);
+/// The rule about it.
+pub(crate) const SPAN_RULE: &str = "must be at least 1 ms";
 /// The most probes that can be out at once.
 const PROBES_MAX: u32 = 64;
 
@@ -85,22 +92,23 @@ impl Trip {
         Self { failures: None, keys_min: 1, rate: Some(rate), misplaced: None }
     }
 
-    /// Which calls the share is taken over.
+    /// Which calls the share is taken over: a time of at least 1 ms, or 1 to 10,000 calls.
     #[must_use]
     pub const fn window(mut self, window: Window) -> Self {
         match &mut self.rate {
             Some(rate) => rate.window = window,
-            None => self.misplaced = Some("window"),
+            None => self.misplaced = Some("trip.window"),
         }
         self
     }
 
-    /// The share counts only from `calls` in the window on.
+    /// The share counts only from `calls` in the window on; 20 if not set. No more than the window
+    /// can hold: its calls, or one for each microsecond of its time, up to 1,000,000.
     #[must_use]
     pub const fn min_calls(mut self, calls: u32) -> Self {
         match &mut self.rate {
             Some(rate) => rate.calls_min = calls,
-            None => self.misplaced = Some("min_calls"),
+            None => self.misplaced = Some("trip.min_calls"),
         }
         self
     }
@@ -110,7 +118,7 @@ impl Trip {
     pub fn or_slow(mut self, longer_than: Duration, share: f64) -> Self {
         match &mut self.rate {
             Some(rate) => rate.slow = Some(Slow { longer_than, share: Share::of(share) }),
-            None => self.misplaced = Some("or_slow"),
+            None => self.misplaced = Some("trip.or_slow"),
         }
         self
     }
@@ -122,7 +130,9 @@ impl Trip {
         self
     }
 
-    /// Failures in a row count only when they involve `keys` different keys.
+    /// Failures in a row count only when they involve `keys` different keys. For a
+    /// [`Breaker`](crate::Breaker), which is told the key of each failure; a call under a
+    /// [`CircuitBreaker`](crate::CircuitBreaker) has none.
     #[must_use]
     pub const fn distinct_keys(mut self, keys: u32) -> Self {
         self.keys_min = keys;
@@ -143,47 +153,64 @@ impl Trip {
         if let Some(option) = self.misplaced {
             return ConfigError::unless(false, option, "must follow failure_rate");
         }
-        let failures = self.failures.unwrap_or(self.keys_min);
         let some = self.failures.is_some() || self.rate.is_some();
         ConfigError::unless(some, "trip", "must be failures in a row or a share of failures")?;
-        let bounded = (1..=FAILURES_MAX).contains(&failures);
-        ConfigError::unless(bounded, "failures", "must be from 1 to 1000")?;
-        ConfigError::unless(self.keys_min >= 1, "keys_min", "must be at least 1")?;
-        ConfigError::unless(self.keys_min <= failures, "keys_min", "must not be above failures")?;
+        const KEYS: &str = "trip.distinct_keys";
+        ConfigError::unless(self.keys_min >= 1, KEYS, "must be at least 1")?;
+        match self.failures {
+            Some(failures) => {
+                let bounded = (1..=FAILURES_MAX).contains(&failures);
+                ConfigError::unless(bounded, self.in_a_row(), "must be from 1 to 1000")?;
+                let holds = self.keys_min <= failures;
+                ConfigError::unless(holds, KEYS, "must not be above the failures in a row")?;
+            }
+            None => {
+                let alone = self.keys_min == 1;
+                ConfigError::unless(alone, KEYS, "must go with consecutive or or_consecutive")?;
+            }
+        }
         self.rate.map_or(Ok(()), |rate| rate.validate())
+    }
+
+    /// The option that set the failures in a row.
+    const fn in_a_row(&self) -> &'static str {
+        if self.rate.is_some() { "trip.or_consecutive" } else { "trip.consecutive" }
     }
 }
 
 impl Rate {
     fn validate(&self) -> Result<(), ConfigError> {
         const SHARE: &str = "must be above 0 and at most 1";
-        ConfigError::unless(self.share.is_valid(), "failure_rate", SHARE)?;
-        ConfigError::unless(self.calls_min >= 1, "min_calls", "must be at least 1")?;
+        const MIN_CALLS: &str = "trip.min_calls";
+        ConfigError::unless(self.share.is_valid(), "trip.failure_rate", SHARE)?;
+        let bounded = (1..=CALLS_MIN_MAX).contains(&self.calls_min);
+        ConfigError::unless(bounded, MIN_CALLS, "must be from 1 to 1000000")?;
         match self.window {
             Window::Time(span) => {
-                ConfigError::unless(!span.is_zero(), "window", "must be above zero")?;
+                ConfigError::unless(span >= SPAN_MIN, "trip.window", SPAN_RULE)?;
+                let holds = u128::from(self.calls_min) <= span.as_micros();
+                let rule = "must not be above one for each microsecond of the window";
+                ConfigError::unless(holds, MIN_CALLS, rule)?;
             }
             Window::Calls(calls) => {
                 let bounded = (1..=WINDOW_CALLS_MAX).contains(&calls);
-                ConfigError::unless(bounded, "window", "must be from 1 to 10000 calls")?;
+                ConfigError::unless(bounded, "trip.window", "must be from 1 to 10000 calls")?;
                 let holds = self.calls_min <= calls;
-                ConfigError::unless(holds, "min_calls", "must not be above the window's calls")?;
+                let rule = "must not be above the calls of the window; it is 20 if not set";
+                ConfigError::unless(holds, MIN_CALLS, rule)?;
             }
         }
         let Some(slow) = self.slow else { return Ok(()) };
-        ConfigError::unless(slow.share.is_valid(), "or_slow.share", SHARE)?;
-        ConfigError::unless(
-            !slow.longer_than.is_zero(),
-            "or_slow.longer_than",
-            "must be above zero",
-        )
+        ConfigError::unless(slow.share.is_valid(), "trip.or_slow.share", SHARE)?;
+        let above = !slow.longer_than.is_zero();
+        ConfigError::unless(above, "trip.or_slow.longer_than", "must be above zero")
     }
 }
 
 /// How long a breaker stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenFor {
-    /// The first open time.
+    /// The first open time; at least 1 ms.
     pub first: Duration,
     /// Each failed probe doubles it, up to this.
     pub max: Duration,
@@ -213,8 +240,9 @@ impl OpenFor {
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
-        ConfigError::unless(!self.first.is_zero(), "open_for", "must be above zero")?;
-        ConfigError::unless(self.max >= self.first, "open_for_max", "must not be below open_for")?;
+        ConfigError::unless(self.first >= SPAN_MIN, "open_for", SPAN_RULE)?;
+        let grows = self.max >= self.first;
+        ConfigError::unless(grows, "open_for.max", "must not be below open_for.first")?;
         let jitter = self.jitter == Share::NONE || self.jitter.is_valid();
         ConfigError::unless(jitter, "open_for.jitter", "must be from 0 to 1")
     }
@@ -245,7 +273,7 @@ impl HalfOpen {
         self
     }
 
-    /// Gives a probe up after `wait`.
+    /// Gives a probe up after `wait`, which is at least 1 ms.
     #[must_use]
     pub const fn max_wait(mut self, wait: Duration) -> Self {
         self.max_wait = Some(wait);
@@ -257,8 +285,8 @@ impl HalfOpen {
         ConfigError::unless(probes, "half_open.probes", "must be from 1 to 64")?;
         let close_after = (1..=FAILURES_MAX).contains(&self.close_after);
         ConfigError::unless(close_after, "half_open.close_after", "must be from 1 to 1000")?;
-        let waits = self.max_wait.is_none_or(|wait| !wait.is_zero());
-        ConfigError::unless(waits, "half_open.max_wait", "must be above zero")
+        let waits = self.max_wait.is_none_or(|wait| wait >= SPAN_MIN);
+        ConfigError::unless(waits, "half_open.max_wait", SPAN_RULE)
     }
 }
 

@@ -92,6 +92,9 @@ impl BreakerBuilder {
     pub fn build(self) -> Result<CircuitBreaker, ConfigError> {
         self.rules.validate()?;
         ConfigError::unless(!self.name.is_empty(), "name", "must not be empty")?;
+        // No call has a key here, so that failures in a row would never involve two.
+        let keyless = self.rules.trip.keys_min == 1;
+        ConfigError::unless(keyless, "trip.distinct_keys", "must be 1 where calls have no keys")?;
         let clock = self
             .clock
             .or_else(default_clock)

@@ -14,6 +14,7 @@ use std::time::Duration;
 use super::CircuitBreaker;
 use super::builder::BreakerBuilder;
 use crate::breaker::State;
+use crate::breaker::rules::{SPAN_MIN, SPAN_RULE};
 use crate::clock::{Clock, Timestamp};
 use crate::error::ConfigError;
 
@@ -90,15 +91,17 @@ impl BreakerRegistry {
         self
     }
 
-    /// How long an unused key is kept; 10 min if not set.
+    /// How long an unused key is kept; 10 min if not set, at least 1 ms.
     #[must_use]
     pub const fn idle_ttl(mut self, ttl: Duration) -> Self {
         self.idle_ttl = ttl;
         self
     }
 
-    /// The breaker of `key`; a new one if the key is new or was idle for too long.
+    /// The breaker of `key`; a new one if the key is new or was idle for too long. An error names
+    /// the option that is wrong, of the key's breaker or of the registry.
     pub fn get(&self, key: &str) -> Result<CircuitBreaker, ConfigError> {
+        ConfigError::unless(self.idle_ttl >= SPAN_MIN, "idle_ttl", SPAN_RULE)?;
         let now = self.clock.now();
         if let Some(entry) = self.read().entries.get(key)
             && !self.is_idle(entry, now)

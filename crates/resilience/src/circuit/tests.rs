@@ -278,7 +278,9 @@ fn the_broken_option_is_named() {
     let field = |builder: BreakerBuilder| builder.build().unwrap_err().option;
     let named = || CircuitBreaker::builder("x");
     assert_eq!(field(CircuitBreaker::builder("")), "name");
-    assert_eq!(field(named().trip(Trip::consecutive(0))), "failures");
+    assert_eq!(field(named().trip(Trip::consecutive(0))), "trip.consecutive");
+    let keyed = Trip::consecutive(3).distinct_keys(2);
+    assert_eq!(field(named().trip(keyed)), "trip.distinct_keys", "it would never open");
     assert_eq!(field(named().open_for(OpenFor::fixed(Duration::ZERO))), "open_for");
     assert_eq!(field(named().half_open(HalfOpen::probes(0))), "half_open.probes");
 }

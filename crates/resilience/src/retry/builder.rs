@@ -26,45 +26,50 @@ const CAP: Duration = Duration::from_secs(30);
 impl RetryPolicy {
     /// Waits `base`, then twice as long each time, at most 30 s.
     pub const fn exponential(base: Duration) -> RetryBuilder {
-        RetryBuilder::new(Shape::Backoff(Backoff::Exponential { base, cap: CAP }))
+        RetryBuilder::new("exponential", Shape::Backoff(Backoff::Exponential { base, cap: CAP }))
     }
 
     /// Waits `base` each time.
     pub const fn fixed(base: Duration) -> RetryBuilder {
-        RetryBuilder::new(Shape::Backoff(Backoff::Fixed { base }))
+        RetryBuilder::new("fixed", Shape::Backoff(Backoff::Fixed { base }))
     }
 
     /// Waits `step`, then `step` longer each time, at most 30 s.
     pub const fn linear(step: Duration) -> RetryBuilder {
-        RetryBuilder::new(Shape::Backoff(Backoff::Linear { base: step, cap: CAP }))
+        RetryBuilder::new("linear", Shape::Backoff(Backoff::Linear { base: step, cap: CAP }))
     }
 
     /// Waits anything from zero to `base`, `2 × base`, `4 × base` …, at most 30 s.
     pub const fn full_jitter(base: Duration) -> RetryBuilder {
-        RetryBuilder::new(Shape::Backoff(Backoff::FullJitter { base, cap: CAP }))
+        RetryBuilder::new("full_jitter", Shape::Backoff(Backoff::FullJitter { base, cap: CAP }))
     }
 
     /// Waits anything from `base` to three times the last wait, at most 30 s.
     pub const fn decorrelated_jitter(base: Duration) -> RetryBuilder {
-        RetryBuilder::new(Shape::Backoff(Backoff::DecorrelatedJitter { base, cap: CAP }))
+        RetryBuilder::new(
+            "decorrelated_jitter",
+            Shape::Backoff(Backoff::DecorrelatedJitter { base, cap: CAP }),
+        )
     }
 
     /// Waits as listed, and makes one call more than there are waits.
     pub fn schedule(delays: impl IntoIterator<Item = Duration>) -> RetryBuilder {
         let delays: Vec<_> = delays.into_iter().collect();
         let calls = u32::try_from(delays.len()).unwrap_or(u32::MAX).saturating_add(1);
-        RetryBuilder::new(Shape::Backoff(Backoff::Schedule { delays })).max_calls(calls)
+        RetryBuilder::new("schedule", Shape::Backoff(Backoff::Schedule { delays })).max_calls(calls)
     }
 
     /// Waits by a rule of your own.
     pub fn custom(waits: impl Waits + 'static) -> RetryBuilder {
-        RetryBuilder::new(Shape::Custom(Arc::new(waits)))
+        RetryBuilder::new("custom", Shape::Custom(Arc::new(waits)))
     }
 }
 
 /// What a [`Retry`] is built from.
 #[must_use = "nothing is built before build()"]
 pub struct RetryBuilder {
+    /// The constructor that brought the waits.
+    named: &'static str,
     shape: Shape,
     factor: Option<Factor>,
     cap: Option<Duration>,
@@ -80,8 +85,9 @@ pub struct RetryBuilder {
 }
 
 impl RetryBuilder {
-    const fn new(shape: Shape) -> Self {
+    const fn new(named: &'static str, shape: Shape) -> Self {
         Self {
+            named,
             shape,
             factor: None,
             cap: None,
@@ -196,8 +202,10 @@ impl RetryBuilder {
     /// The waits with factor, cap and jitter in.
     fn shape(&self) -> Result<Shape, ConfigError> {
         let Shape::Backoff(backoff) = self.shape.clone() else {
-            let plain = self.factor.is_none() && self.cap.is_none() && self.jitter == Jitter::None;
-            ConfigError::unless(plain, "custom", "must bring its own factor, cap and jitter")?;
+            const RULE: &str = "must not be set where waits are custom";
+            ConfigError::unless(self.factor.is_none(), "factor", RULE)?;
+            ConfigError::unless(self.cap.is_none(), "cap", RULE)?;
+            ConfigError::unless(self.jitter == Jitter::None, "jitter", RULE)?;
             return Ok(self.shape.clone());
         };
         let backoff = self.grown(self.capped(backoff)?)?;
@@ -205,8 +213,20 @@ impl RetryBuilder {
             Jitter::None => backoff,
             jitter => Backoff::Spread { of: Box::new(backoff), jitter },
         };
-        backoff.validate()?;
+        backoff.validate().map_err(|fault| self.as_written(fault))?;
         Ok(Shape::Backoff(backoff))
+    }
+
+    /// A fault of the waits, under the name of the option that was called.
+    fn as_written(&self, fault: ConfigError) -> ConfigError {
+        match (fault.option, self.cap) {
+            ("backoff.base" | "backoff.delays", _) => ConfigError::new(self.named, fault.rule),
+            ("backoff.cap", Some(_)) => ConfigError::new("cap", "must not be below the first wait"),
+            ("backoff.cap", None) => {
+                ConfigError::new(self.named, "must not be above 30 s where no cap is set")
+            }
+            _ => fault,
+        }
     }
 
     fn capped(&self, mut backoff: Backoff) -> Result<Backoff, ConfigError> {

@@ -9,14 +9,18 @@ use super::breaker::SharedBreaker;
 use super::inner::{Parts, Sharing, StoreFailure};
 use super::store::{BreakerStore, InstanceId, SharedRules};
 use crate::breaker::Rules;
-use crate::breaker::rules::{HalfOpen, OpenFor, Trip};
+use crate::breaker::rules::{HalfOpen, OpenFor, SPAN_MIN, SPAN_RULE, Trip};
 use crate::circuit::{BreakerBuilder, BreakerObserver, CircuitBreaker};
 use crate::error::ConfigError;
 use crate::sleep::Sleeper;
 
+/// The longest key: an entry of an index in PostgreSQL has less than 2,704 bytes.
+const KEY_BYTES_MAX: usize = 1_024;
+
 impl<S: BreakerStore, T: Sleeper + Clone + 'static> SharedBreaker<S, T> {
     /// A breaker under this key of the store: five failures in a row open it for 60 s, then one
-    /// process probes.
+    /// process probes. The key is 1 to 1,024 bytes without a NUL character, as every store can
+    /// hold it.
     pub fn builder(key: impl Into<Arc<str>>, store: S, sleeper: T) -> SharedBuilder<S, T> {
         let key = key.into();
         SharedBuilder {
@@ -92,13 +96,14 @@ impl<S: BreakerStore, T: Sleeper + 'static> SharedBuilder<S, T> {
         self
     }
 
-    /// How long a call waits for the store; 100 ms if not set.
+    /// How long a call waits for the store; 100 ms if not set. Shorter than the longest wait for a
+    /// probe: its lease would be over before the answer.
     pub const fn store_timeout(mut self, timeout: Duration) -> Self {
         self.store_timeout = timeout;
         self
     }
 
-    /// The name of this process in the store; its number if not set.
+    /// The name of this process in the store, without a NUL character; its number if not set.
     pub fn instance(mut self, me: InstanceId) -> Self {
         self.me = me;
         self
@@ -113,13 +118,18 @@ impl<S: BreakerStore, T: Sleeper + 'static> SharedBuilder<S, T> {
     /// Checks all options and gives the breaker.
     pub fn build(self) -> Result<SharedBreaker<S, T>, ConfigError> {
         let shared = SharedRules::new(&self.rules)?;
-        let waits = !self.store_timeout.is_zero();
-        ConfigError::unless(waits, "store_timeout", "must be above zero")?;
+        let key = (1..=KEY_BYTES_MAX).contains(&self.key.len()) && !self.key.contains('\0');
+        ConfigError::unless(key, "key", "must be 1 to 1024 bytes without a NUL character")?;
+        let named = !self.me.as_str().contains('\0');
+        ConfigError::unless(named, "instance", "must not hold a NUL character")?;
+        ConfigError::unless(self.store_timeout >= SPAN_MIN, "store_timeout", SPAN_RULE)?;
         if let Sharing::Eventual { flush, max_stale } = self.sharing {
-            ConfigError::unless(!flush.is_zero(), "sharing.flush", "must be above zero")?;
+            ConfigError::unless(flush >= SPAN_MIN, "sharing.flush", SPAN_RULE)?;
             let longer = max_stale >= flush;
-            ConfigError::unless(longer, "sharing.max_stale", "must not be below flush")?;
+            ConfigError::unless(longer, "sharing.max_stale", "must not be below sharing.flush")?;
         }
+        let in_time = self.store_timeout < shared.lease;
+        ConfigError::unless(in_time, "store_timeout", "must be below half_open.max_wait")?;
         // A local probe holds its place no longer than its lease in the store.
         let mut rules = self.rules;
         rules.half_open.max_wait = Some(shared.lease);

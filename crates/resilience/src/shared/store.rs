@@ -23,7 +23,7 @@ use crate::share::Share;
 pub struct SharedRules {
     /// Failures in a row, of all processes together, that open it.
     pub failures: u32,
-    /// The first open time; whole milliseconds.
+    /// The first open time; stores count in microseconds.
     pub open_for: Duration,
     /// Each failed probe doubles it, up to this.
     pub open_for_max: Duration,

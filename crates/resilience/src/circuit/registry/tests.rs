@@ -54,6 +54,13 @@ fn a_bad_template_is_told() {
     let registry = BreakerRegistry::new(ManualClock::default(), |key: &str| {
         CircuitBreaker::builder(key).trip(Trip::consecutive(0))
     });
-    assert_eq!(registry.get("a").unwrap_err().option, "failures");
+    assert_eq!(registry.get("a").unwrap_err().option, "trip.consecutive");
     assert!(registry.is_empty());
+}
+
+#[test]
+fn keys_that_would_be_forgotten_at_once_are_refused() {
+    let (_, registry) = registry(10);
+    let refused = registry.idle_ttl(Duration::ZERO).get("a").unwrap_err();
+    assert_eq!(refused.to_string(), "idle_ttl must be at least 1 ms");
 }

@@ -209,10 +209,12 @@ fn the_broken_option_is_named() {
         }
     }
     let exponential = || RetryPolicy::exponential(secs(1));
-    let broken: [(RetryBuilder, &str); 16] = [
-        (RetryPolicy::fixed(Duration::ZERO), "backoff.base"),
-        (RetryPolicy::schedule([]), "backoff.delays"),
-        (exponential().cap(Duration::from_millis(1)), "backoff.cap"),
+    let broken: [(RetryBuilder, &str); 19] = [
+        (RetryPolicy::fixed(Duration::ZERO), "fixed"),
+        (RetryPolicy::linear(Duration::ZERO), "linear"),
+        (RetryPolicy::schedule([]), "schedule"),
+        (exponential().cap(Duration::from_millis(1)), "cap"),
+        (RetryPolicy::full_jitter(secs(31)), "full_jitter"),
         (exponential().factor(0.9), "factor"),
         (exponential().factor(f64::NAN), "factor"),
         (exponential().factor(101.0), "factor"),
@@ -224,11 +226,12 @@ fn the_broken_option_is_named() {
         (exponential().max_elapsed(Duration::ZERO), "max_elapsed"),
         (exponential().retry_after(RetryAfterRule::exact().cap(Duration::ZERO)), "retry_after.cap"),
         (exponential().budget(RetryBudget::ratio(-1.0)), "budget.ratio"),
-        (RetryPolicy::custom(Zero).cap(secs(1)), "custom"),
+        (RetryPolicy::custom(Zero).cap(secs(1)), "cap"),
+        (RetryPolicy::custom(Zero).jitter(Jitter::Full), "jitter"),
         (exponential().max_calls(0), "max_calls"),
     ];
-    for (builder, field) in broken {
-        assert_eq!(builder.seed(1).build().unwrap_err().option, field);
+    for (builder, option) in broken {
+        assert_eq!(builder.seed(1).build().unwrap_err().option, option);
     }
     assert!(RetryPolicy::custom(Zero).build().is_ok());
 }

@@ -384,6 +384,14 @@ async fn what_a_store_cannot_carry_out_is_named() {
     let jitter = OpenFor::fixed(secs(1)).jitter(0.1);
     assert_eq!(field(bench.builder().open_for(jitter)), "open_for.jitter");
     assert_eq!(field(bench.builder().store_timeout(Duration::ZERO)), "store_timeout");
+    let brief = HalfOpen::probes(1).max_wait(Duration::from_millis(100));
+    assert_eq!(field(bench.builder().half_open(brief)), "store_timeout", "over before the answer");
+    let instance = |name: &'static str| bench.builder().instance(InstanceId::new(name));
+    assert_eq!(field(instance("a\0b")), "instance");
+    for key in [String::new(), "a\0b".to_owned(), "k".repeat(1_025)] {
+        let builder = SharedBreaker::builder(key, bench.store.clone(), bench.sleeper);
+        assert_eq!(field(builder), "key");
+    }
     let sharing = |flush, max_stale| Sharing::Eventual { flush, max_stale };
     assert_eq!(field(bench.builder().sharing(sharing(Duration::ZERO, secs(1)))), "sharing.flush");
     assert_eq!(field(bench.builder().sharing(sharing(secs(2), secs(1)))), "sharing.max_stale");
