@@ -12,6 +12,7 @@
 
 mod config;
 mod health;
+mod others;
 mod recent;
 pub mod rules;
 mod state;
@@ -242,29 +243,6 @@ impl Breaker {
         self.close(now);
     }
 
-    /// Takes over what others that share its state have made of it. A probe that is out here still
-    /// decides.
-    pub(crate) fn adopt(
-        &mut self,
-        forced: Option<Forced>,
-        open_until: Option<Timestamp>,
-        now: Timestamp,
-    ) {
-        if forced != self.forced {
-            self.force(forced, now);
-        }
-        match (self.open_until, open_until) {
-            (Some(_), None) if forced.is_none() => {
-                self.failing_since = None;
-                self.health.end_run();
-                self.close(now);
-            }
-            (None, Some(until)) => self.turn(Some(until), now),
-            (Some(_), Some(until)) if !self.trial.has_begun() => self.open_until = Some(until),
-            (Some(_), _) | (None, None) => {}
-        }
-    }
-
     /// Whether a result with this permit would change nothing: it is from an older generation, or
     /// of a probe whose slot has been freed since.
     pub fn is_late(&self, permit: Permit) -> bool {
@@ -390,8 +368,12 @@ impl Breaker {
     }
 
     fn trips(&self) -> bool {
-        let decides = self.open_until.is_none() && self.by_hand().is_none();
-        decides && self.health.trips(&self.rules.trip)
+        self.may_open() && self.health.trips(&self.rules.trip)
+    }
+
+    /// Whether it is closed, and by its own rules.
+    fn may_open(&self) -> bool {
+        self.open_until.is_none() && self.by_hand().is_none()
     }
 }
 

@@ -9,6 +9,7 @@ mod breaker;
 mod builder;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod exchange;
 mod inner;
 mod memory;
 mod mirror;

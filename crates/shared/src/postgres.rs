@@ -21,13 +21,15 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 use tokio_postgres::{AsyncMessage, Config, Row, Socket};
 
-use crate::words::{admit, forced_name, micros, transition, view, vote_name};
+use crate::words::{admit, forced_name, forced_of, micros, phase_of, transition, vote_name};
 
 const ADMIT: &str = "SELECT what, generation, number FROM peyk_breaker_admit($1, $2, $3)";
+const RELEASE: &str = "SELECT peyk_breaker_release($1, $2)";
+const OPENED: &str = "SELECT moved, cause, generation FROM peyk_breaker_opened($1, $2, $3, $4, $5)";
 const CALLS: &str = "SELECT moved, cause, generation FROM peyk_breaker_calls($1, $2, $3, $4, $5)";
 const PROBE: &str = "SELECT moved, cause, generation FROM peyk_breaker_probe($1, $2, $3, $4, $5)";
 const VIEW: &str =
-    "SELECT phase, generation, forced, retry_in, failures FROM peyk_breaker_view($1)";
+    "SELECT phase, generation, forced, retry_in, failures, fresh FROM peyk_breaker_view($1)";
 const FORCE: &str = "SELECT peyk_breaker_force($1, $2)";
 const PRUNE: &str = "DELETE FROM peyk_breaker WHERE forced = '' AND used < peyk_breaker_now() - $1";
 
@@ -143,47 +145,6 @@ impl PgBreakerStore {
         let row = rows.map_err(StoreError::new)?.into_iter().next();
         row.ok_or_else(|| StoreError::new("no row"))
     }
-
-    async fn take_in(
-        &self,
-        key: &str,
-        rules: &SharedRules,
-        report: &Report,
-    ) -> Result<Option<Transition>, StoreError> {
-        let rules = [
-            i64::from(rules.failures),
-            micros(rules.open_for),
-            micros(rules.open_for_max),
-            i64::from(rules.close_after),
-        ];
-        let rules = rules.as_slice();
-        let row = match *report {
-            Report::Calls { generation, runs } => {
-                let generation = signed(generation);
-                let counts = [runs.lead, runs.longest, runs.trail].map(i64::from);
-                let params: &Params<'_> = &[
-                    (&key, Type::TEXT),
-                    (&rules, Type::INT8_ARRAY),
-                    (&generation, Type::INT8),
-                    (&counts.as_slice(), Type::INT8_ARRAY),
-                    (&runs.succeeded, Type::BOOL),
-                ];
-                self.row(CALLS, params).await?
-            }
-            Report::Probe { generation, lease, vote } => {
-                let params: &Params<'_> = &[
-                    (&key, Type::TEXT),
-                    (&rules, Type::INT8_ARRAY),
-                    (&signed(generation), Type::INT8),
-                    (&signed(lease), Type::INT8),
-                    (&vote_name(vote), Type::TEXT),
-                ];
-                self.row(PROBE, params).await?
-            }
-        };
-        let (moved, cause): (&str, &str) = (get(&row, 0)?, get(&row, 1)?);
-        transition(moved, cause, unsigned(&row, 2)?)
-    }
 }
 
 impl BreakerStore for PgBreakerStore {
@@ -199,23 +160,63 @@ impl BreakerStore for PgBreakerStore {
         admit(get(&row, 0)?, unsigned(&row, 1)?, unsigned(&row, 2)?)
     }
 
+    async fn release(&self, key: &str, me: &InstanceId) -> Result<bool, StoreError> {
+        let params: &Params<'_> = &[(&key, Type::TEXT), (&me.as_str(), Type::TEXT)];
+        get(&self.row(RELEASE, params).await?, 0)
+    }
+
     async fn report(
         &self,
         key: &str,
         rules: &SharedRules,
-        batch: &[Report],
-    ) -> Result<Vec<Transition>, StoreError> {
-        let mut told = Vec::new();
-        for report in batch {
-            told.extend(self.take_in(key, rules, report).await?);
-        }
-        Ok(told)
+        report: &Report,
+    ) -> Result<Option<Transition>, StoreError> {
+        let rules = [
+            i64::from(rules.failures),
+            micros(rules.open_for),
+            micros(rules.open_for_max),
+            i64::from(rules.close_after),
+        ];
+        let rules = rules.as_slice();
+        let (Report::Calls { generation, .. }
+        | Report::Probe { generation, .. }
+        | Report::Opened { generation, .. }) = *report;
+        let generation = signed(generation);
+        let begun: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&key, Type::TEXT), (&rules, Type::INT8_ARRAY), (&generation, Type::INT8)];
+        let [key, rules, generation] = begun;
+        let row = match *report {
+            Report::Calls { runs, .. } => {
+                let counts = [runs.lead, runs.longest, runs.trail].map(i64::from);
+                let counts = (&counts.as_slice() as _, Type::INT8_ARRAY);
+                let succeeded = (&runs.succeeded as _, Type::BOOL);
+                self.row(CALLS, &[key, rules, generation, counts, succeeded]).await?
+            }
+            Report::Probe { lease, vote, .. } => {
+                let (lease, vote) = (signed(lease), vote_name(vote));
+                let (lease, vote) = ((&lease as _, Type::INT8), (&vote as _, Type::TEXT));
+                self.row(PROBE, &[key, rules, generation, lease, vote]).await?
+            }
+            Report::Opened { open_for, left, .. } => {
+                let (open_for, left) = (micros(open_for), micros(left));
+                let (open_for, left) = ((&open_for as _, Type::INT8), (&left as _, Type::INT8));
+                self.row(OPENED, &[key, rules, generation, open_for, left]).await?
+            }
+        };
+        let (moved, cause): (&str, &str) = (get(&row, 0)?, get(&row, 1)?);
+        transition(moved, cause, unsigned(&row, 2)?)
     }
 
     async fn snapshot(&self, key: &str) -> Result<View, StoreError> {
         let row = self.row(VIEW, &[(&key, Type::TEXT)]).await?;
-        let failures = u32::try_from(unsigned(&row, 4)?).unwrap_or(u32::MAX);
-        view((get(&row, 0)?, get(&row, 2)?), unsigned(&row, 1)?, unsigned(&row, 3)?, failures)
+        Ok(View {
+            phase: phase_of(get(&row, 0)?)?,
+            generation: unsigned(&row, 1)?,
+            forced: forced_of(get(&row, 2)?)?,
+            retry_in: Duration::from_micros(unsigned(&row, 3)?),
+            failures: u32::try_from(unsigned(&row, 4)?).unwrap_or(u32::MAX),
+            fresh: get(&row, 5)?,
+        })
     }
 
     async fn force(&self, key: &str, forced: Option<Forced>) -> Result<(), StoreError> {

@@ -3,7 +3,8 @@
 //! Every step is one script, by the server's clock. A breaker is gone a day after it was last told
 //! of a call or looked at. Changes are published under `PREFIX:changes`;
 //! [`RedisBreakerStore::listen`] hears of them. Needs Redis 5 or newer.
-//! Never: a guarantee over a failover, which loses the last writes: a breaker then is as it was.
+//! Never: a guarantee over a failover, which loses the last writes. What was open is written again
+//! by the processes that know of it.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -18,13 +19,14 @@ use resilience::shared::{
     Watch,
 };
 
-use crate::words::{admit, forced_name, micros, transition, view, vote_name};
+use crate::words::{admit, forced_name, forced_of, micros, phase_of, transition, vote_name};
 
 const ADMIT: &str = concat!(
     include_str!("redis/closed.lua"),
     include_str!("redis/load.lua"),
     include_str!("redis/admit.lua")
 );
+const RELEASE: &str = concat!(include_str!("redis/load.lua"), include_str!("redis/release.lua"));
 const REPORT: &str = concat!(include_str!("redis/load.lua"), include_str!("redis/report.lua"));
 const SNAPSHOT: &str = concat!(include_str!("redis/load.lua"), include_str!("redis/snapshot.lua"));
 const FORCE: &str = concat!(include_str!("redis/load.lua"), include_str!("redis/force.lua"));
@@ -36,6 +38,7 @@ pub struct RedisBreakerStore<C = ConnectionManager> {
     connection: C,
     prefix: String,
     admit: Script,
+    release: Script,
     report: Script,
     snapshot: Script,
     force: Script,
@@ -49,6 +52,7 @@ impl<C: ConnectionLike + Clone> RedisBreakerStore<C> {
             connection,
             prefix: "breaker".to_owned(),
             admit: Script::new(ADMIT),
+            release: Script::new(RELEASE),
             report: Script::new(REPORT),
             snapshot: Script::new(SNAPSHOT),
             force: Script::new(FORCE),
@@ -118,29 +122,6 @@ impl<C: ConnectionLike + Clone> RedisBreakerStore<C> {
     async fn run<R: FromRedisValue>(&self, step: &ScriptInvocation<'_>) -> Result<R, StoreError> {
         step.invoke_async(&mut self.connection.clone()).await.map_err(StoreError::new)
     }
-
-    async fn take_in(
-        &self,
-        key: &str,
-        rules: &SharedRules,
-        report: &Report,
-    ) -> Result<Option<Transition>, StoreError> {
-        let mut step = self.on(&self.report, key);
-        step.arg(rules.failures).arg(micros(rules.open_for)).arg(micros(rules.open_for_max));
-        step.arg(rules.close_after);
-        match report {
-            Report::Calls { generation, runs } => {
-                step.arg(*generation).arg("calls");
-                step.arg(runs.lead).arg(runs.longest).arg(runs.trail);
-                step.arg(u8::from(runs.succeeded));
-            }
-            Report::Probe { generation, lease, vote } => {
-                step.arg(*generation).arg("probe").arg(*lease).arg(vote_name(*vote));
-            }
-        }
-        let (to, cause, generation): (String, String, u64) = self.run(&step).await?;
-        transition(&to, &cause, generation)
-    }
 }
 
 impl<C: ConnectionLike + Clone + Send + Sync + 'static> BreakerStore for RedisBreakerStore<C> {
@@ -161,24 +142,45 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> BreakerStore for RedisBr
         admit(&what, generation, number)
     }
 
+    async fn release(&self, key: &str, me: &InstanceId) -> Result<bool, StoreError> {
+        let mut step = self.on(&self.release, key);
+        step.arg(me.as_str());
+        self.run(&step).await
+    }
+
     async fn report(
         &self,
         key: &str,
         rules: &SharedRules,
-        batch: &[Report],
-    ) -> Result<Vec<Transition>, StoreError> {
-        let mut told = Vec::new();
-        for report in batch {
-            told.extend(self.take_in(key, rules, report).await?);
+        report: &Report,
+    ) -> Result<Option<Transition>, StoreError> {
+        let mut step = self.on(&self.report, key);
+        step.arg(rules.failures).arg(micros(rules.open_for)).arg(micros(rules.open_for_max));
+        step.arg(rules.close_after);
+        match report {
+            Report::Calls { generation, runs } => {
+                step.arg(*generation).arg("calls");
+                step.arg(runs.lead).arg(runs.longest).arg(runs.trail);
+                step.arg(u8::from(runs.succeeded));
+            }
+            Report::Probe { generation, lease, vote } => {
+                step.arg(*generation).arg("probe").arg(*lease).arg(vote_name(*vote));
+            }
+            Report::Opened { generation, open_for, left } => {
+                step.arg(*generation).arg("opened").arg(micros(*open_for)).arg(micros(*left));
+            }
         }
-        Ok(told)
+        let (to, cause, generation): (String, String, u64) = self.run(&step).await?;
+        transition(&to, &cause, generation)
     }
 
     async fn snapshot(&self, key: &str) -> Result<View, StoreError> {
         let step = self.on(&self.snapshot, key);
-        let (phase, generation, forced, left, failures): (String, u64, String, u64, u32) =
-            self.run(&step).await?;
-        view((&phase, &forced), generation, left, failures)
+        let told: (String, u64, String, u64, u32, bool) = self.run(&step).await?;
+        let (phase, generation, forced, left, failures, fresh) = told;
+        let (phase, forced) = (phase_of(&phase)?, forced_of(&forced)?);
+        let retry_in = Duration::from_micros(left);
+        Ok(View { phase, generation, forced, retry_in, failures, fresh })
     }
 
     async fn force(&self, key: &str, forced: Option<Forced>) -> Result<(), StoreError> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use resilience::Forced;
 use resilience::circuit::{Cause, Phase};
 use resilience::classify::Vote;
-use resilience::shared::{Admit, StoreError, Transition, View};
+use resilience::shared::{Admit, StoreError, Transition};
 
 pub(crate) fn admit(what: &str, generation: u64, number: u64) -> Result<Admit, StoreError> {
     let retry_in = Duration::from_micros(number);
@@ -37,25 +37,23 @@ pub(crate) fn transition(
     Ok(Some(Transition { generation, to, cause }))
 }
 
-pub(crate) fn view(
-    (phase, forced): (&str, &str),
-    generation: u64,
-    left: u64,
-    failures: u32,
-) -> Result<View, StoreError> {
-    let phase = match phase {
-        "closed" => Phase::Closed,
-        "open" => Phase::Open,
-        "half_open" => Phase::HalfOpen,
-        _ => return Err(unknown(phase)),
-    };
-    let forced = match forced {
-        "" => None,
-        "open" => Some(Forced::Open),
-        "closed" => Some(Forced::Closed),
-        _ => return Err(unknown(forced)),
-    };
-    Ok(View { phase, generation, forced, retry_in: Duration::from_micros(left), failures })
+pub(crate) fn phase_of(word: &str) -> Result<Phase, StoreError> {
+    match word {
+        "closed" => Ok(Phase::Closed),
+        "open" => Ok(Phase::Open),
+        "half_open" => Ok(Phase::HalfOpen),
+        _ => Err(unknown(word)),
+    }
+}
+
+/// None for an empty word.
+pub(crate) fn forced_of(word: &str) -> Result<Option<Forced>, StoreError> {
+    match word {
+        "" => Ok(None),
+        "open" => Ok(Some(Forced::Open)),
+        "closed" => Ok(Some(Forced::Closed)),
+        _ => Err(unknown(word)),
+    }
 }
 
 pub(crate) const fn vote_name(vote: Vote) -> &'static str {

@@ -67,10 +67,6 @@ impl<S: BreakerStore, T: Sleeper + 'static> SharedBreaker<S, T> {
                 inner.parts.local.state() == State::HalfOpen
             }
         };
-        if asks && !inner.mirror().rests(now) {
-            // Most of all the end of a dropped probe, or the store would answer that one is out.
-            inner.tell().await;
-        }
         let leave = if inner.mirror().rests(now) {
             inner.alone()?
         } else if asks {

@@ -3,6 +3,7 @@
 //! Never: panic on an option, correct one silently.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use super::breaker::SharedBreaker;
@@ -10,8 +11,10 @@ use super::inner::{Parts, Sharing, StoreFailure};
 use super::store::{BreakerStore, InstanceId, SharedRules};
 use crate::breaker::Rules;
 use crate::breaker::rules::{HalfOpen, OpenFor, SPAN_MIN, SPAN_RULE, Trip};
+use crate::chance::Chance as _;
 use crate::circuit::{BreakerBuilder, BreakerObserver, CircuitBreaker};
 use crate::error::ConfigError;
+use crate::seeds::Seeds;
 use crate::sleep::Sleeper;
 
 /// The longest key: an entry of an index in PostgreSQL has less than 2,704 bytes.
@@ -36,6 +39,7 @@ impl<S: BreakerStore, T: Sleeper + Clone + 'static> SharedBreaker<S, T> {
             },
             on_store_error: StoreFailure::UseLocal,
             store_timeout: Duration::from_millis(100),
+            seed: None,
         }
     }
 }
@@ -63,6 +67,7 @@ pub struct SharedBuilder<S, T> {
     sharing: Sharing,
     on_store_error: StoreFailure,
     store_timeout: Duration,
+    seed: Option<u64>,
 }
 
 impl<S: BreakerStore, T: Sleeper + 'static> SharedBuilder<S, T> {
@@ -109,6 +114,13 @@ impl<S: BreakerStore, T: Sleeper + 'static> SharedBuilder<S, T> {
         self
     }
 
+    /// Seeds the numbers by which its calls are known in the store, so that a run can be repeated;
+    /// no two processes may have the same. From the system if not set.
+    pub const fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
     /// Someone who watches.
     pub fn observe(mut self, observer: impl BreakerObserver + 'static) -> Self {
         self.local = self.local.observe(observer);
@@ -133,10 +145,13 @@ impl<S: BreakerStore, T: Sleeper + 'static> SharedBuilder<S, T> {
         // A local probe holds its place no longer than its lease in the store.
         let mut rules = self.rules;
         rules.half_open.max_wait = Some(shared.lease);
+        let mut chance = Seeds::new(self.seed)?.next();
+        let (calls, seed) = (AtomicU64::new(chance.next_u64()), chance.next_u64());
         Ok(SharedBreaker::new(Parts {
             key: self.key,
             rules: shared,
-            local: self.local.rules(rules).build()?,
+            local: self.local.rules(rules).seed(seed).build()?,
+            calls,
             store: self.store,
             sleeper: self.sleeper,
             me: self.me,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::memory::MemoryBreakerStore;
 use super::runs::Runs;
-use super::store::{Admit, BreakerStore, InstanceId, Report, SharedRules, Transition};
+use super::store::{Admit, BreakerStore, InstanceId, Report, SharedRules, Transition, View};
 use crate::breaker::Forced;
 use crate::chance::{Chance, Seeded};
 use crate::circuit::{Cause, Phase};
@@ -40,6 +40,8 @@ pub async fn all<S: BreakerStore>(store: &S) {
     opens_and_waits(store).await;
     a_probe_decides(store).await;
     a_lost_probe_is_replaced(store).await;
+    a_probe_is_given_back_by_its_holder(store).await;
+    what_opened_elsewhere_is_written_down(store).await;
     late_reports_count_for_nothing(store).await;
     forced(store).await;
     several_successes(store).await;
@@ -61,16 +63,24 @@ impl<'a, S: BreakerStore> Bench<'a, S> {
     }
 
     async fn admit(&self, rules: &SharedRules) -> Admit {
-        self.store.admit(&self.key, rules, &self.me).await.unwrap_or_else(|error| panic!("{error}"))
+        self.admit_as(&self.me, rules).await
+    }
+
+    async fn admit_as(&self, me: &InstanceId, rules: &SharedRules) -> Admit {
+        self.store.admit(&self.key, rules, me).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    async fn release(&self, me: &InstanceId) -> bool {
+        self.store.release(&self.key, me).await.unwrap_or_else(|error| panic!("{error}"))
     }
 
     async fn report(&self, rules: &SharedRules, report: Report) -> Option<Transition> {
-        let told = self.store.report(&self.key, rules, &[report]).await;
-        told.unwrap_or_else(|error| panic!("{error}")).pop()
+        let told = self.store.report(&self.key, rules, &report).await;
+        told.unwrap_or_else(|error| panic!("{error}"))
     }
 
     async fn calls(&self, rules: &SharedRules, failures: u32) -> Option<Transition> {
-        let generation = generation(self.admit(rules).await);
+        let generation = generation_of(self.admit(rules).await);
         let runs = Runs { lead: failures, ..Runs::default() };
         self.report(rules, Report::Calls { generation, runs }).await
     }
@@ -84,13 +94,16 @@ impl<'a, S: BreakerStore> Bench<'a, S> {
         }
     }
 
+    async fn view(&self) -> View {
+        self.store.snapshot(&self.key).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
     async fn phase(&self) -> Phase {
-        let view = self.store.snapshot(&self.key).await;
-        view.unwrap_or_else(|error| panic!("{error}")).phase
+        self.view().await.phase
     }
 }
 
-const fn generation(admit: Admit) -> u64 {
+const fn generation_of(admit: Admit) -> u64 {
     match admit {
         Admit::Closed { generation }
         | Admit::Probe { generation, .. }
@@ -104,7 +117,7 @@ async fn opens_and_waits<S: BreakerStore>(store: &S) {
     let bench = Bench::new(store, "opens");
     assert_eq!(bench.phase().await, Phase::Closed);
     assert_eq!(bench.calls(&LONG, 2).await, None);
-    let begun = generation(bench.admit(&LONG).await);
+    let begun = generation_of(bench.admit(&LONG).await);
     let runs = Runs { succeeded: true, trail: 2, ..Runs::default() };
     assert_eq!(bench.report(&LONG, Report::Calls { generation: begun, runs }).await, None);
     let opened = bench.calls(&LONG, 1).await;
@@ -159,9 +172,57 @@ async fn a_lost_probe_is_replaced<S: BreakerStore>(store: &S) {
     assert!(bench.report(&LAPSED, timely).await.is_some());
 }
 
+async fn a_probe_is_given_back_by_its_holder<S: BreakerStore>(store: &S) {
+    let bench = Bench::new(store, "given-back");
+    let [one, other] = ["one", "other"].map(InstanceId::new);
+    assert!(!bench.release(&one).await, "there is none");
+    bench.calls(&DUE, 3).await;
+    let Admit::Probe { generation, lease } = bench.admit_as(&one, &DUE).await else {
+        panic!("no probe")
+    };
+    assert!(!bench.release(&other).await, "it is not the other's");
+    assert!(matches!(bench.admit_as(&other, &DUE).await, Admit::ProbeOut { .. }));
+    assert!(bench.release(&one).await);
+    assert!(!bench.release(&one).await, "once");
+    let late = Report::Probe { generation, lease, vote: Vote::Success };
+    assert_eq!(bench.report(&DUE, late).await, None, "it has been given back");
+    assert!(matches!(bench.admit_as(&other, &DUE).await, Admit::Probe { .. }), "at once");
+    assert!(!bench.release(&one).await, "it is the other's now");
+}
+
+async fn what_opened_elsewhere_is_written_down<S: BreakerStore>(store: &S) {
+    let bench = Bench::new(store, "elsewhere");
+    let View { generation, fresh, .. } = bench.view().await;
+    assert!(fresh, "nothing has happened yet");
+    let opened = |generation, left| Report::Opened { generation, open_for: HOUR * 2, left };
+    let late = opened(generation.wrapping_sub(1), HOUR);
+    assert_eq!(bench.report(&LONG, late).await, None, "of another life");
+    let told = bench.report(&LONG, opened(generation, HOUR + HOUR / 2)).await;
+    let expected =
+        Transition { generation: generation + 1, to: Phase::Open, cause: Cause::Tripped };
+    assert_eq!(told, Some(expected));
+    let View { retry_in, fresh, .. } = bench.view().await;
+    assert!(retry_in > HOUR && retry_in <= HOUR + HOUR / 2 && !fresh, "{retry_in:?}");
+    assert_eq!(bench.report(&LONG, opened(generation + 1, HOUR)).await, None, "it is open");
+
+    let over = Bench::new(store, "elsewhere-over");
+    let generation = generation_of(over.admit(&LONG).await);
+    over.report(&LONG, opened(generation, Duration::ZERO)).await;
+    let failed = over.probe(&LONG, Vote::Failure).await;
+    assert_eq!(failed.map(|told| told.cause), Some(Cause::ProbeFailed));
+    let left = over.view().await.retry_in;
+    assert!(left > HOUR * 3 && left <= HOUR * 4, "twice what it had come to: {left:?}");
+
+    let by_hand = Bench::new(store, "elsewhere-by-hand");
+    let generation = generation_of(by_hand.admit(&LONG).await);
+    let forced = store.force(&by_hand.key, Some(Forced::Closed)).await;
+    forced.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(by_hand.report(&LONG, opened(generation, HOUR)).await, None);
+}
+
 async fn late_reports_count_for_nothing<S: BreakerStore>(store: &S) {
     let bench = Bench::new(store, "late");
-    let old = generation(bench.admit(&DUE).await);
+    let old = generation_of(bench.admit(&DUE).await);
     bench.calls(&DUE, 3).await;
     let Admit::Probe { generation, lease } = bench.admit(&DUE).await else { panic!("no probe") };
     for runs in [Runs::one(false), Runs { lead: 9, ..Runs::default() }] {
@@ -208,7 +269,7 @@ async fn does_as_the_machine_does<S: BreakerStore>(store: &S, seed: u64) {
     let (real, model) = (Bench::new(store, &format!("walk-{seed}")), Bench::new(&model, "walk"));
     let dice = &mut Seeded::new(seed);
     let (offset, start) =
-        (generation(real.admit(&LONG).await), generation(model.admit(&LONG).await));
+        (generation_of(real.admit(&LONG).await), generation_of(model.admit(&LONG).await));
     let mut known: Vec<(Admit, Admit)> = Vec::new();
     for step in 0..250 {
         let rules = match dice.below(4) {
@@ -216,9 +277,10 @@ async fn does_as_the_machine_does<S: BreakerStore>(store: &S, seed: u64) {
             1 => LAPSED,
             _ => DUE,
         };
-        match dice.below(10) {
+        let me = InstanceId::new(dice.below(3).to_string());
+        match dice.below(11) {
             0..=3 => {
-                let told = (real.admit(&rules).await, model.admit(&rules).await);
+                let told = (real.admit_as(&me, &rules).await, model.admit_as(&me, &rules).await);
                 assert_eq!(shape(told.0, offset), shape(told.1, start), "seed {seed}, step {step}");
                 known.push(told);
             }
@@ -232,13 +294,17 @@ async fn does_as_the_machine_does<S: BreakerStore>(store: &S, seed: u64) {
                     told.unwrap_or_else(|error| panic!("{error}"));
                 }
             }
+            5 => {
+                let were_out = (real.release(&me).await, model.release(&me).await);
+                assert_eq!(were_out.0, were_out.1, "seed {seed}, step {step}");
+            }
             _ => {
                 let place = usize::try_from(dice.below(known.len() as u64)).unwrap_or(0);
                 let Some((of_real, of_model)) = known.get(place).copied() else { continue };
-                let (runs, vote) = (any_runs(dice), any_vote(dice));
+                let told = any_end(dice);
                 let told = (
-                    real.report(&rules, report(of_real, runs, vote)).await,
-                    model.report(&rules, report(of_model, runs, vote)).await,
+                    real.report(&rules, told.report(of_real)).await,
+                    model.report(&rules, told.report(of_model)).await,
                 );
                 let relative = |told: Option<Transition>, from: u64| {
                     told.map(|told| (told.generation - from, told.to, told.cause))
@@ -247,7 +313,9 @@ async fn does_as_the_machine_does<S: BreakerStore>(store: &S, seed: u64) {
                 assert_eq!(got, expected, "seed {seed}, step {step}");
             }
         }
-        assert_eq!(real.phase().await, model.phase().await, "seed {seed}, step {step}");
+        let (real, model) = (real.view().await, model.view().await);
+        let seen = |view: View| (view.phase, view.forced, view.fresh);
+        assert_eq!(seen(real), seen(model), "seed {seed}, step {step}");
     }
 }
 
@@ -260,14 +328,36 @@ fn shape(admit: Admit, from: u64) -> (&'static str, u64, u64) {
         Admit::ProbeOut { .. } => ("probe out", 0),
         Admit::ForcedOpen { .. } => ("forced", 0),
     };
-    (name, generation(admit) - from, lease)
+    (name, generation_of(admit) - from, lease)
 }
 
-fn report(admit: Admit, runs: Runs, vote: Vote) -> Report {
-    match admit {
-        Admit::Probe { generation, lease } => Report::Probe { generation, lease, vote },
-        other => Report::Calls { generation: generation(other), runs },
+/// How a call that was let out may end, or that the breaker opened elsewhere meanwhile.
+struct End {
+    runs: Runs,
+    vote: Vote,
+    opened: Option<Duration>,
+}
+
+impl End {
+    fn report(&self, admit: Admit) -> Report {
+        let generation = generation_of(admit);
+        match (admit, self.opened) {
+            (_, Some(left)) => Report::Opened { generation, open_for: HOUR, left },
+            (Admit::Probe { lease, .. }, None) => {
+                Report::Probe { generation, lease, vote: self.vote }
+            }
+            (_, None) => Report::Calls { generation, runs: self.runs },
+        }
     }
+}
+
+fn any_end(dice: &mut Seeded) -> End {
+    let opened = match dice.below(12) {
+        0 => Some(Duration::ZERO),
+        1 => Some(HOUR),
+        _ => None,
+    };
+    End { runs: any_runs(dice), vote: any_vote(dice), opened }
 }
 
 fn any_runs(dice: &mut Seeded) -> Runs {

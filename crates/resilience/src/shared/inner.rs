@@ -1,22 +1,17 @@
-//! The inside of a shared breaker: a local breaker, a mirror of the store's, and the exchange of
-//! news.
+//! The inside of a shared breaker: a local breaker, a mirror of the store's, and who decides.
 //!
-//! Never: hold a lock over an await, wait for the store longer than its time.
+//! Never: hold a lock over an await, keep a probe that nobody knows of.
 
-use std::error::Error;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 use super::bell::Bell;
-use super::mirror::Mirror;
-use super::store::{Admit, BreakerStore, InstanceId, Report, SharedRules, StoreError, View};
+use super::mirror::{Mirror, Unheard};
+use super::store::{Admit, BreakerStore, InstanceId, Report, SharedRules, StoreError};
 use crate::breaker::{Forced, State};
-use crate::circuit::{CircuitBreaker, Permit, Phase, RejectReason, Rejected};
+use crate::circuit::{CircuitBreaker, Permit, RejectReason, Rejected};
 use crate::classify::Vote;
-use crate::clock::Timestamp;
 use crate::sleep::Sleeper;
 
 /// How closely processes go together.
@@ -73,6 +68,8 @@ pub(super) struct Parts<S, T> {
     pub(super) store: S,
     pub(super) sleeper: T,
     pub(super) me: InstanceId,
+    /// The number of the next call that asks, begun where no other process begins.
+    pub(super) calls: AtomicU64,
     pub(super) local: CircuitBreaker,
     pub(super) sharing: Sharing,
     pub(super) on_store_error: StoreFailure,
@@ -96,10 +93,45 @@ impl<S, T> Inner<S, T> {
 impl<S: BreakerStore, T: Sleeper + 'static> Inner<S, T> {
     /// The store decides.
     pub(super) async fn ask(&self) -> Result<Leave, Rejected> {
-        let Parts { store, key, rules, me, sleeper, local, .. } = &self.parts;
-        let Ok(admit) = self.in_time(store.admit(key, rules, me)).await else {
+        // Most of all the end of a dropped probe, or the store would answer that one is out.
+        if !self.tell().await {
             return self.alone();
+        }
+        let Ok(mut admit) = self.admitted().await else { return self.alone() };
+        if self.may_know_more(admit) {
+            if !self.refresh().await {
+                return self.alone();
+            }
+            let Ok(again) = self.admitted().await else { return self.alone() };
+            admit = again;
+        }
+        self.answered(admit)
+    }
+
+    /// The store's answer, in time. Whoever is dropped or goes without one gives a probe back that
+    /// the answer may have been.
+    async fn admitted(&self) -> Result<Admit, StoreError> {
+        let Parts { store, key, rules, me, calls, .. } = &self.parts;
+        let me = me.call(calls.fetch_add(1, Ordering::Relaxed));
+        let mut asking = Asking { inner: self, me: &me, heard: false };
+        let admit = self.in_time(store.admit(key, rules, &me)).await;
+        asking.heard = admit.is_ok();
+        admit
+    }
+
+    /// Whether it is open here though the store lets the call go, and that may be for want of
+    /// knowing.
+    fn may_know_more(&self, admit: Admit) -> bool {
+        let Admit::Closed { generation } = admit else { return false };
+        let unsure = {
+            let mirror = self.mirror();
+            mirror.untold() > 0 || mirror.generation() != generation
         };
+        unsure && self.parts.local.kept().open_until.is_some()
+    }
+
+    fn answered(&self, admit: Admit) -> Result<Leave, Rejected> {
+        let Parts { key, sleeper, local, .. } = &self.parts;
         let now = sleeper.now();
         let rejected = |reason, retry_after| {
             let rejected = Rejected { breaker: Arc::clone(key), retry_after, reason };
@@ -152,75 +184,6 @@ impl<S: BreakerStore, T: Sleeper + 'static> Inner<S, T> {
         }
     }
 
-    /// Tells how a call ended. What it has changed is heard at once, the rest when the next call
-    /// asks: with every call asking there is no need to look.
-    pub(super) async fn tell(&self) {
-        let Parts { store, key, rules, .. } = &self.parts;
-        let batch = self.mirror().take();
-        if batch.is_empty() {
-            return;
-        }
-        let told = self.in_time(store.report(key, rules, &batch)).await;
-        if told.is_ok_and(|transitions| !transitions.is_empty()) {
-            self.refresh().await;
-        }
-    }
-
-    /// Tells and hears.
-    pub(super) async fn refresh(&self) {
-        let Parts { store, key, rules, sleeper, .. } = &self.parts;
-        let batch = self.mirror().take();
-        let exchange = async {
-            if !batch.is_empty() {
-                store.report(key, rules, &batch).await?;
-            }
-            store.snapshot(key).await
-        };
-        let news = self.in_time(exchange).await;
-        self.mirror().asked();
-        let Ok(View { phase, generation, forced, retry_in, .. }) = news else { return };
-        let now = sleeper.now();
-        let open = phase != Phase::Closed && forced.is_none();
-        self.hear(generation, forced, open.then(|| now.plus(retry_in)), now);
-    }
-
-    fn hear(
-        &self,
-        generation: u64,
-        forced: Option<Forced>,
-        open_until: Option<Timestamp>,
-        now: Timestamp,
-    ) {
-        if self.mirror().heard(generation, now) {
-            self.parts.local.adopt(forced, open_until);
-        }
-    }
-
-    /// Waits for the store no longer than its time; one that failed is left alone for a while.
-    pub(super) async fn in_time<R>(
-        &self,
-        step: impl Future<Output = Result<R, StoreError>>,
-    ) -> Result<R, StoreError> {
-        let Parts { sleeper, store_timeout, sharing, local, .. } = &self.parts;
-        let (mut step, mut limit) = (pin!(step), pin!(sleeper.sleep(*store_timeout)));
-        let result = poll_fn(|context| match step.as_mut().poll(context) {
-            Poll::Ready(result) => Poll::Ready(result),
-            Poll::Pending => {
-                limit.as_mut().poll(context).map(|()| Err(StoreError::new("no answer in time")))
-            }
-        })
-        .await;
-        if let Err(error) = &result {
-            let rest = match sharing {
-                Sharing::Eventual { max_stale, .. } => *max_stale,
-                Sharing::Strict => *store_timeout,
-            };
-            self.mirror().failed(rest, sleeper.now());
-            local.tell_store_error(error as &(dyn Error + 'static));
-        }
-        result
-    }
-
     pub(super) fn mirror(&self) -> MutexGuard<'_, Mirror> {
         self.mirror.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -239,7 +202,30 @@ impl<S: BreakerStore, T: Sleeper + 'static> Inner<S, T> {
                 }
                 self.parts.sharing == Sharing::Strict
             }
-            (Kind::Calls { .. }, Vote::Ignore) | (Kind::Alone, _) => false,
+            (Kind::Alone, Vote::Failure) => {
+                self.mirror().failed_alone();
+                false
+            }
+            (Kind::Calls { .. }, Vote::Ignore) | (Kind::Alone, Vote::Success | Vote::Ignore) => {
+                false
+            }
+        }
+    }
+}
+
+/// A call that asks, until it hears the answer.
+struct Asking<'a, S: BreakerStore, T: Sleeper + 'static> {
+    inner: &'a Inner<S, T>,
+    me: &'a InstanceId,
+    heard: bool,
+}
+
+impl<S: BreakerStore, T: Sleeper + 'static> Drop for Asking<'_, S, T> {
+    fn drop(&mut self) {
+        if !self.heard {
+            let since = self.inner.parts.sleeper.now();
+            self.inner.mirror().went(Unheard { me: self.me.clone(), since });
+            self.inner.hurry.ring();
         }
     }
 }

@@ -26,8 +26,25 @@ use crate::clock::{Clock, Timestamp};
 #[derive(Clone)]
 pub struct MemoryBreakerStore {
     clock: Arc<dyn Clock>,
-    breakers: Arc<Mutex<HashMap<String, Breaker>>>,
+    breakers: Arc<Mutex<HashMap<String, Record>>>,
     changes: Changes,
+}
+
+/// What is kept of a key.
+struct Record {
+    breaker: Breaker,
+    /// The generation of its birth.
+    born: u64,
+    /// Who was let out as the last probe.
+    prober: Option<(InstanceId, Permit)>,
+}
+
+impl Record {
+    fn new(rules: Option<&SharedRules>, now: Timestamp) -> Self {
+        let birth = birth(rules, now);
+        let born = birth.generation;
+        Self { breaker: Breaker::restore(Rules::default(), birth), born, prober: None }
+    }
 }
 
 impl MemoryBreakerStore {
@@ -41,21 +58,20 @@ impl MemoryBreakerStore {
         &self,
         key: &str,
         rules: Option<&SharedRules>,
-        step: impl FnOnce(&mut Breaker, Timestamp) -> T,
+        step: impl FnOnce(&mut Record, Timestamp) -> T,
     ) -> T {
         let now = self.clock.now();
         let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = || Breaker::restore(Rules::default(), born(rules, now));
-        let breaker = breakers.entry(key.to_owned()).or_insert_with(fresh);
+        let record = breakers.entry(key.to_owned()).or_insert_with(|| Record::new(rules, now));
         if let Some(rules) = rules {
-            breaker.retune(machine(rules));
+            record.breaker.retune(machine(rules));
         }
-        step(breaker, now)
+        step(record, now)
     }
 }
 
 /// Generations begin at the time of birth, so that no two lives of one key share a number.
-fn born(rules: Option<&SharedRules>, now: Timestamp) -> Snapshot {
+fn birth(rules: Option<&SharedRules>, now: Timestamp) -> Snapshot {
     let generation = u64::try_from(now.as_micros() / 1_000).unwrap_or(0);
     Snapshot {
         open_until: None,
@@ -81,29 +97,35 @@ impl BreakerStore for MemoryBreakerStore {
         &self,
         key: &str,
         rules: &SharedRules,
-        _me: &InstanceId,
+        me: &InstanceId,
     ) -> impl Future<Output = Result<Admit, StoreError>> + Send {
-        ready(Ok(self.step(key, Some(rules), admit)))
+        ready(Ok(self.step(key, Some(rules), |record, now| admit(record, me, now))))
+    }
+
+    fn release(
+        &self,
+        key: &str,
+        me: &InstanceId,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        ready(Ok(self.step(key, None, |record, now| release(record, me, now))))
     }
 
     fn report(
         &self,
         key: &str,
         rules: &SharedRules,
-        batch: &[Report],
-    ) -> impl Future<Output = Result<Vec<Transition>, StoreError>> + Send {
-        let each = |report: &Report| {
-            self.step(key, Some(rules), |breaker, now| take_in(breaker, rules, report, now))
-        };
-        let told: Vec<_> = batch.iter().filter_map(each).collect();
-        if !told.is_empty() {
+        report: &Report,
+    ) -> impl Future<Output = Result<Option<Transition>, StoreError>> + Send {
+        let told = self
+            .step(key, Some(rules), |record, now| take_in(&mut record.breaker, rules, report, now));
+        if told.is_some() {
             self.changes.tell(key);
         }
         ready(Ok(told))
     }
 
     fn snapshot(&self, key: &str) -> impl Future<Output = Result<View, StoreError>> + Send {
-        ready(Ok(self.step(key, None, |breaker, now| view(breaker, now))))
+        ready(Ok(self.step(key, None, |record, now| view(record, now))))
     }
 
     fn force(
@@ -111,7 +133,7 @@ impl BreakerStore for MemoryBreakerStore {
         key: &str,
         forced: Option<Forced>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        self.step(key, None, |breaker, now| breaker.force(forced, now));
+        self.step(key, None, |record, now| record.breaker.force(forced, now));
         self.changes.tell(key);
         ready(Ok(()))
     }
@@ -121,10 +143,12 @@ impl BreakerStore for MemoryBreakerStore {
     }
 }
 
-fn admit(breaker: &mut Breaker, now: Timestamp) -> Admit {
+fn admit(record: &mut Record, me: &InstanceId, now: Timestamp) -> Admit {
+    let breaker = &mut record.breaker;
     let Snapshot { generation, forced, .. } = breaker.snapshot();
     match (breaker.admission(now), breaker.take(now)) {
         (_, Some(permit)) if permit.is_probe() => {
+            record.prober = Some((me.clone(), permit));
             Admit::Probe { generation, lease: permit.probe() }
         }
         (_, Some(_)) => Admit::Closed { generation },
@@ -138,6 +162,16 @@ fn admit(breaker: &mut Breaker, now: Timestamp) -> Admit {
         }
         (Admission::Go | Admission::Probe, None) => Admit::Closed { generation },
     }
+}
+
+fn release(record: &mut Record, me: &InstanceId, now: Timestamp) -> bool {
+    let held = match &record.prober {
+        Some((prober, permit)) if prober == me => *permit,
+        Some(_) | None => return false,
+    };
+    let is_out = !record.breaker.is_late(held);
+    record.breaker.neutral(held, now);
+    is_out
 }
 
 fn take_in(
@@ -161,6 +195,10 @@ fn take_in(
                     None
                 }
             }
+        }
+        Report::Opened { generation, open_for, left } => {
+            let current = !breaker.is_late(Permit::ordinary(generation));
+            current.then(|| breaker.open_as(open_for, left, now)).flatten()
         }
     };
     let (to, cause) = match change? {
@@ -198,7 +236,7 @@ fn take_runs(
     None
 }
 
-fn view(breaker: &Breaker, now: Timestamp) -> View {
+fn view(Record { breaker, born, .. }: &Record, now: Timestamp) -> View {
     let Snapshot { open_until, generation, forced, .. } = breaker.snapshot();
     let phase = match (forced, open_until) {
         (Some(Forced::Open), _) => Phase::Open,
@@ -207,7 +245,8 @@ fn view(breaker: &Breaker, now: Timestamp) -> View {
         (None, Some(_)) => Phase::Open,
     };
     let retry_in = open_until.map_or(Duration::ZERO, |until| until.since(now));
-    View { phase, generation, forced, retry_in, failures: breaker.consecutive_failures() }
+    let (failures, fresh) = (breaker.consecutive_failures(), generation == *born);
+    View { phase, generation, forced, retry_in, failures, fresh }
 }
 
 impl fmt::Debug for MemoryBreakerStore {

@@ -5,11 +5,33 @@
 use std::time::Duration;
 
 use super::runs::Runs;
-use super::store::Report;
+use super::store::{InstanceId, Report};
 use crate::clock::Timestamp;
 
-/// Ends of probes that wait to be told; older ones have lapsed anyway.
+/// Ends of probes, and calls that have not heard an answer, that wait to be told of; older ones
+/// have lapsed anyway.
 const PROBES_MAX: usize = 16;
+
+/// What is to be told.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) reports: Vec<Report>,
+    pub(super) unheard: Vec<Unheard>,
+}
+
+impl Batch {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.reports.is_empty() && self.unheard.is_empty()
+    }
+}
+
+/// A call that asked and went before it heard the answer: it may have been let out as the probe.
+#[derive(Clone, Debug)]
+pub(super) struct Unheard {
+    pub(super) me: InstanceId,
+    /// When it went. What it asked may reach the store later than what is told of it.
+    pub(super) since: Timestamp,
+}
 
 /// News in and out.
 #[derive(Debug, Default)]
@@ -19,6 +41,10 @@ pub(super) struct Mirror {
     /// What calls of that generation came to and has not been told.
     runs: Runs,
     probes: Vec<Report>,
+    unheard: Vec<Unheard>,
+    /// Failures that the store will never be told of as such: of calls that it knew nothing of, or
+    /// lost on their way.
+    untold: u32,
     /// When the store was last heard.
     seen: Option<Timestamp>,
     /// A store that failed is left alone until then.
@@ -42,20 +68,54 @@ impl Mirror {
 
     /// A probe has ended.
     pub(super) fn probed(&mut self, report: Report) {
-        if self.probes.len() >= PROBES_MAX {
-            self.probes.remove(0);
+        keep_last(&mut self.probes, report);
+    }
+
+    /// A call went before it heard the answer.
+    pub(super) fn went(&mut self, unheard: Unheard) {
+        keep_last(&mut self.unheard, unheard);
+    }
+
+    /// A call failed that the store knows nothing of.
+    pub(super) const fn failed_alone(&mut self) {
+        self.untold = self.untold.saturating_add(1);
+    }
+
+    /// How many failures the store knows nothing of.
+    pub(super) const fn untold(&self) -> u32 {
+        self.untold
+    }
+
+    /// What so many of them had come to is known there, or has come to nothing.
+    pub(super) const fn made_good(&mut self, untold: u32) {
+        if self.untold == untold {
+            self.untold = 0;
         }
-        self.probes.push(report);
     }
 
     /// Everything that is to be told.
-    pub(super) fn take(&mut self) -> Vec<Report> {
-        let mut batch = std::mem::take(&mut self.probes);
+    pub(super) fn take(&mut self) -> Batch {
+        let mut reports = std::mem::take(&mut self.probes);
         let runs = std::mem::take(&mut self.runs);
         if !runs.is_empty() {
-            batch.push(Report::Calls { generation: self.generation, runs });
+            reports.push(Report::Calls { generation: self.generation, runs });
         }
-        batch
+        Batch { reports, unheard: std::mem::take(&mut self.unheard) }
+    }
+
+    /// Nobody knows whether it was told. A probe counts once however often it is told, so those are
+    /// kept; other calls would count twice.
+    pub(super) fn give_back(&mut self, batch: Batch) {
+        for report in batch.reports {
+            match report {
+                Report::Probe { .. } => self.probed(report),
+                Report::Calls { runs, .. } if runs.has_failed() => self.failed_alone(),
+                Report::Calls { .. } | Report::Opened { .. } => {}
+            }
+        }
+        for unheard in batch.unheard {
+            self.went(unheard);
+        }
     }
 
     /// Whether it is time to ask, and nobody does; whoever is told so asks.
@@ -101,4 +161,11 @@ impl Mirror {
     pub(super) fn rests(&self, now: Timestamp) -> bool {
         self.rest_until.is_some_and(|until| now < until)
     }
+}
+
+fn keep_last<T>(kept: &mut Vec<T>, one: T) {
+    if kept.len() >= PROBES_MAX {
+        kept.remove(0);
+    }
+    kept.push(one);
 }

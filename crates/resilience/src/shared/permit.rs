@@ -1,7 +1,7 @@
 //! Leave for one call under a shared breaker.
 //!
-//! Never: be lost with a task that is dropped; the end of a dropped probe is told with the next
-//! news, and its lease runs out in any case.
+//! Never: be lost with a task that is dropped; the end of a probe is told until the store has heard
+//! it, and its lease runs out in any case.
 
 use std::error::Error;
 use std::fmt;

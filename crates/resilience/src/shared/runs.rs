@@ -44,6 +44,11 @@ impl Runs {
         self.lead == 0 && !self.succeeded
     }
 
+    /// Whether a call failed.
+    pub const fn has_failed(&self) -> bool {
+        self.lead > 0 || self.longest > 0 || self.trail > 0
+    }
+
     /// The count after these results, and whether `limit` was reached on the way, if it was at
     /// `before`.
     pub fn apply(&self, before: u32, limit: u32) -> (u32, bool) {

@@ -61,7 +61,8 @@ impl SharedRules {
     }
 }
 
-/// Which process; told to whoever looks at a store, and nothing else.
+/// Who asks a store: a process, and in its breaker's calls also which of them, since only the one
+/// that was given a probe may give it back.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InstanceId(Arc<str>);
 
@@ -69,6 +70,11 @@ impl InstanceId {
     /// Any name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
+    }
+
+    /// The call of this number.
+    pub(super) fn call(&self, number: u64) -> Self {
+        Self(format!("{}/{number:016x}", self.0).into())
     }
 
     /// The name.
@@ -132,6 +138,15 @@ pub enum Report {
         /// What it proved.
         vote: Vote,
     },
+    /// A process opened it while the store was away, or the store has lost that it was open.
+    Opened {
+        /// The generation that is closed.
+        generation: u64,
+        /// The open time that it had come to; taken as within the rules.
+        open_for: Duration,
+        /// What is left of it; nothing: the next call probes.
+        left: Duration,
+    },
 }
 
 /// A change of state in a store.
@@ -158,6 +173,9 @@ pub struct View {
     pub retry_in: Duration,
     /// Failures in a row.
     pub failures: u32,
+    /// Whether it has never opened since its record came into being: one that was lost begins like
+    /// this, and knows nothing of what was before.
+    pub fresh: bool,
 }
 
 /// A store that did not do its step.
@@ -185,7 +203,8 @@ impl Error for StoreError {
 
 /// A store of shared breakers.
 pub trait BreakerStore: Send + Sync + 'static {
-    /// A call asks whether it may go.
+    /// A call asks whether it may go. A probe is `me`'s until its end is reported, it is given back
+    /// or its lease is over.
     fn admit(
         &self,
         key: &str,
@@ -193,14 +212,37 @@ pub trait BreakerStore: Send + Sync + 'static {
         me: &InstanceId,
     ) -> impl Future<Output = Result<Admit, StoreError>> + Send;
 
-    /// Calls have ended. Each report is a step of its own; those of another generation count for
-    /// nothing.
+    /// Gives the probe back that `me` was let out as, if it is still out, and says whether it was.
+    /// It proves nothing, and the next call probes.
+    fn release(
+        &self,
+        key: &str,
+        me: &InstanceId,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Calls have ended. Counts for nothing if they were begun in another generation.
     fn report(
         &self,
         key: &str,
         rules: &SharedRules,
+        report: &Report,
+    ) -> impl Future<Output = Result<Option<Transition>, StoreError>> + Send;
+
+    /// Several reports, each a step of its own, in their order.
+    fn report_all(
+        &self,
+        key: &str,
+        rules: &SharedRules,
         batch: &[Report],
-    ) -> impl Future<Output = Result<Vec<Transition>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<Transition>, StoreError>> + Send {
+        async move {
+            let mut told = Vec::new();
+            for report in batch {
+                told.extend(self.report(key, rules, report).await?);
+            }
+            Ok(told)
+        }
+    }
 
     /// Looks.
     fn snapshot(&self, key: &str) -> impl Future<Output = Result<View, StoreError>> + Send;
@@ -229,13 +271,30 @@ impl<S: BreakerStore> BreakerStore for Arc<S> {
         (**self).admit(key, rules, me)
     }
 
+    fn release(
+        &self,
+        key: &str,
+        me: &InstanceId,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        (**self).release(key, me)
+    }
+
     fn report(
+        &self,
+        key: &str,
+        rules: &SharedRules,
+        report: &Report,
+    ) -> impl Future<Output = Result<Option<Transition>, StoreError>> + Send {
+        (**self).report(key, rules, report)
+    }
+
+    fn report_all(
         &self,
         key: &str,
         rules: &SharedRules,
         batch: &[Report],
     ) -> impl Future<Output = Result<Vec<Transition>, StoreError>> + Send {
-        (**self).report(key, rules, batch)
+        (**self).report_all(key, rules, batch)
     }
 
     fn snapshot(&self, key: &str) -> impl Future<Output = Result<View, StoreError>> + Send {

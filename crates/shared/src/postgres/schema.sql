@@ -18,8 +18,11 @@ CREATE TABLE IF NOT EXISTS peyk_breaker (
   probe_until bigint NOT NULL DEFAULT 0,
   prober      text NOT NULL DEFAULT '',
   since       bigint NOT NULL,
-  used        bigint NOT NULL
+  used        bigint NOT NULL,
+  -- The first generation; 0: not known.
+  born        bigint NOT NULL DEFAULT 0
 );
+ALTER TABLE peyk_breaker ADD COLUMN IF NOT EXISTS born bigint NOT NULL DEFAULT 0;
 
 CREATE OR REPLACE FUNCTION peyk_breaker_now() RETURNS bigint LANGUAGE sql VOLATILE AS $$
   SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
@@ -37,7 +40,8 @@ BEGIN
     IF FOUND THEN
       RETURN b;
     END IF;
-    INSERT INTO peyk_breaker (key, gen, since, used) VALUES (k, t / 1000, t, t)
+    INSERT INTO peyk_breaker (key, gen, born, since, used)
+      VALUES (k, t / 1000, t / 1000, t, t)
       ON CONFLICT (key) DO NOTHING;
   END LOOP;
 END $$;
@@ -104,6 +108,29 @@ BEGIN
   PERFORM peyk_breaker_save(b);
 END $$;
 
+-- The probe that was out proved nothing: the next call probes.
+CREATE OR REPLACE FUNCTION peyk_breaker_let_probe(b peyk_breaker) RETURNS peyk_breaker
+LANGUAGE plpgsql AS $$
+BEGIN
+  b.probe_out := 0;
+  b.open_until := least(b.open_until, peyk_breaker_now());
+  RETURN b;
+END $$;
+
+-- Gives the probe back that `me` was let out as, if it is still out, and says whether it was.
+CREATE OR REPLACE FUNCTION peyk_breaker_release(k text, me text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+  b peyk_breaker := peyk_breaker_load(k);
+BEGIN
+  IF b.probe_out = 0 OR b.prober <> me THEN
+    RETURN false;
+  END IF;
+  b := peyk_breaker_let_probe(b);
+  PERFORM peyk_breaker_save(b);
+  RETURN true;
+END $$;
+
 -- Tells whoever listens to peyk_breaker.
 CREATE OR REPLACE FUNCTION peyk_breaker_tell(b peyk_breaker, what text) RETURNS void
 LANGUAGE sql AS $$
@@ -165,8 +192,7 @@ BEGIN
       moved := 'open';
       cause := 'failed';
     ELSE
-      b.probe_out := 0;
-      b.open_until := least(b.open_until, t);
+      b := peyk_breaker_let_probe(b);
       IF vote = 'success' THEN
         b.failures := 0;
         b.successes := b.successes + 1;
@@ -185,10 +211,33 @@ BEGIN
   PERFORM peyk_breaker_save(b);
 END $$;
 
--- Looks.
-CREATE OR REPLACE FUNCTION peyk_breaker_view(
+-- A process opened it while the server was away: with an open time, of which so much is left.
+CREATE OR REPLACE FUNCTION peyk_breaker_opened(
+  k text, rules bigint[], of_gen bigint, span bigint, remaining bigint,
+  OUT moved text, OUT cause text, OUT generation bigint
+) LANGUAGE plpgsql AS $$
+DECLARE
+  b peyk_breaker := peyk_breaker_load(k);
+  t bigint := peyk_breaker_now();
+BEGIN
+  moved := '';
+  cause := '';
+  IF of_gen = b.gen AND b.forced = '' AND b.open_until = 0 THEN
+    b.open_for := least(greatest(span, rules[2]), rules[3]);
+    b := peyk_breaker_turn(b, t + least(remaining, b.open_for), t);
+    moved := 'open';
+    cause := 'tripped';
+    PERFORM peyk_breaker_tell(b, moved);
+  END IF;
+  generation := b.gen;
+  PERFORM peyk_breaker_save(b);
+END $$;
+
+-- Looks. The older form had no column for what is new.
+DROP FUNCTION IF EXISTS peyk_breaker_view(text);
+CREATE FUNCTION peyk_breaker_view(
   k text, OUT phase text, OUT generation bigint, OUT forced text, OUT retry_in bigint,
-  OUT failures bigint
+  OUT failures bigint, OUT fresh boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
   b peyk_breaker := peyk_breaker_load(k);
@@ -203,6 +252,7 @@ BEGIN
   forced := b.forced;
   retry_in := greatest(0, b.open_until - peyk_breaker_now());
   failures := b.failures;
+  fresh := b.gen = b.born;
 END $$;
 
 -- Sets the state by hand, or with an empty text gives it back to the rules.

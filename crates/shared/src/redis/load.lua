@@ -2,8 +2,8 @@
 -- milliseconds. All times are microseconds of the server's clock. ARGV[2]: where changes are told.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local names = {'gen', 'failures', 'successes', 'open_until', 'open_for', 'probes', 'probe_out',
-  'probe_sent', 'probe_until', 'since'}
+local names = {'gen', 'born', 'failures', 'successes', 'open_until', 'open_for', 'probes',
+  'probe_out', 'probe_sent', 'probe_until', 'since'}
 local known = redis.call('HMGET', KEYS[1], 'forced', unpack(names))
 local b = {forced = known[1] or ''}
 for at, name in ipairs(names) do
@@ -12,6 +12,7 @@ end
 if b.gen == 0 then
   -- No two lives of one key share a number.
   b.gen = math.floor(now / 1000)
+  b.born = b.gen
   b.since = now
 end
 
@@ -28,6 +29,12 @@ local function save()
   end
   redis.call('HSET', KEYS[1], unpack(pairs_))
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
+end
+
+-- The probe that was out proved nothing: the next call probes.
+local function let_probe()
+  b.probe_out = 0
+  b.open_until = math.min(b.open_until, now)
 end
 
 -- Begins a generation; 0 for closed.

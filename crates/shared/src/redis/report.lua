@@ -1,9 +1,14 @@
 -- Takes one report in. ARGV[3..6]: failures that open it, first and longest open time, successes
--- that close it. ARGV[7]: its generation. ARGV[8]: 'calls' with the runs, or 'probe' with the
--- number and the vote. Out: the new state and its cause, or two empty texts, and the generation.
+-- that close it. ARGV[7]: its generation. ARGV[8]: 'calls' with the runs, 'probe' with the number
+-- and the vote, or 'opened' with the open time and what is left of it. Out: the new state and its
+-- cause, or two empty texts, and the generation.
 local limit, first, longest, close_after =
   tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local to, cause = '', ''
+
+local function may_open()
+  return b.forced == '' and b.open_until == 0
+end
 
 -- Failures in a row, and whether they open it; of a long run no more than can matter.
 local function fail(run)
@@ -11,7 +16,7 @@ local function fail(run)
     return false
   end
   b.failures = b.failures + math.min(run, limit)
-  return b.failures >= limit and b.forced == '' and b.open_until == 0
+  return b.failures >= limit and may_open()
 end
 
 local function calls(lead, middle, trail, succeeded)
@@ -31,6 +36,14 @@ local function calls(lead, middle, trail, succeeded)
   end
 end
 
+local function opened(open_for, left)
+  if may_open() then
+    b.open_for = math.min(math.max(open_for, first), longest)
+    turn(now + math.min(left, b.open_for))
+    to, cause = 'open', 'tripped'
+  end
+end
+
 local function probe(vote)
   if vote == 'failure' then
     b.failures = b.failures + 1
@@ -39,8 +52,7 @@ local function probe(vote)
     to, cause = 'open', 'failed'
     return
   end
-  b.probe_out = 0
-  b.open_until = math.min(b.open_until, now)
+  let_probe()
   if vote == 'success' then
     b.failures = 0
     b.successes = b.successes + 1
@@ -54,6 +66,8 @@ end
 if tonumber(ARGV[7]) == b.gen then
   if ARGV[8] == 'calls' then
     calls(tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12] == '1')
+  elseif ARGV[8] == 'opened' then
+    opened(tonumber(ARGV[9]), tonumber(ARGV[10]))
   elseif tonumber(ARGV[9]) == b.probe_out then
     probe(ARGV[10])
   end

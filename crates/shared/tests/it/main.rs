@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error is to fail")]
 
 mod death;
+mod failover;
 mod news;
 mod outage;
 mod suite;

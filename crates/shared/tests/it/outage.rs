@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use resilience::classify::Vote;
 use resilience::shared::{BreakerStore, SharedBreaker, Sharing};
-use resilience::{OpenFor, State, TokioSleeper, Trip};
+use resilience::{HalfOpen, OpenFor, State, TokioSleeper, Trip};
 use testparts::{Postgres, Redis};
 
 use crate::support::{KEY, in_postgres, in_redis};
@@ -56,6 +56,51 @@ async fn survives<S: BreakerStore>(
 const fn sharings() -> [Sharing; 2] {
     let max_stale = Duration::from_millis(100);
     [Sharing::Strict, Sharing::Eventual { flush: Duration::from_millis(50), max_stale }]
+}
+
+/// A call goes while the server hangs and may let it out as the probe: nobody waits for its lease.
+async fn a_probe_that_nobody_heard_of_is_free_at_once<S: BreakerStore + Clone>(
+    store: S,
+    hangs: impl FnOnce(),
+    goes_on: impl FnOnce(),
+) {
+    let build = || {
+        SharedBreaker::builder(KEY, store.clone(), TokioSleeper::new())
+            .trip(Trip::consecutive(3))
+            .open_for(OpenFor::fixed(Duration::from_millis(1)))
+            .half_open(HalfOpen::probes(1).max_wait(Duration::from_secs(3_600)))
+            .sharing(Sharing::Strict)
+            .store_timeout(Duration::from_secs(10))
+            .build()
+            .unwrap()
+    };
+    let (one, other) = (build(), build());
+    calls(&one, Vote::Failure, 3).await;
+    other.refresh().await;
+    hangs();
+    let asked = tokio::time::timeout(Duration::from_millis(100), one.acquire()).await;
+    assert!(asked.is_err(), "it was dropped while it asked");
+    goes_on();
+    one.refresh().await;
+    let probe = other.acquire().await.expect("the slot is free");
+    assert!(probe.is_probe());
+}
+
+#[tokio::test]
+async fn cb_02_a_call_dropped_while_redis_answers_gives_its_probe_back() {
+    let redis = Redis::start();
+    let store = in_redis(&redis.url()).await;
+    let (hangs, goes_on) = (|| redis.pause(), || redis.resume());
+    a_probe_that_nobody_heard_of_is_free_at_once(store, hangs, goes_on).await;
+}
+
+#[tokio::test]
+async fn cb_02_a_call_dropped_while_postgres_answers_gives_its_probe_back() {
+    let postgres = Postgres::start();
+    let store = in_postgres(&postgres.fresh_database());
+    store.create_schema().await.unwrap();
+    let (hangs, goes_on) = (|| postgres.pause(), || postgres.resume());
+    a_probe_that_nobody_heard_of_is_free_at_once(store, hangs, goes_on).await;
 }
 
 #[tokio::test]

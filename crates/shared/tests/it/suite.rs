@@ -28,7 +28,7 @@ async fn one_of_many<S: BreakerStore + Clone>(store: S) {
         panic!("not closed")
     };
     let runs = Runs { lead: 3, ..Runs::default() };
-    store.report(KEY, &RULES, &[Report::Calls { generation, runs }]).await.unwrap();
+    store.report(KEY, &RULES, &Report::Calls { generation, runs }).await.unwrap();
     let tasks: Vec<_> = (0..32)
         .map(|n| {
             let store = store.clone();

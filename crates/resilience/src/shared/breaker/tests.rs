@@ -16,6 +16,8 @@ use crate::shared::{
 use crate::sleep::TokioSleeper;
 
 mod news;
+mod outage;
+mod unheard;
 
 const START: Timestamp = Timestamp::from_secs(1_000);
 
@@ -23,10 +25,11 @@ const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A memory store that can be made to fail or to hang.
+/// A memory store that can be made to fail, to hang or to lose everything.
 #[derive(Clone)]
 struct Ailing {
-    store: MemoryBreakerStore,
+    store: Arc<Mutex<MemoryBreakerStore>>,
+    clock: TokioSleeper,
     ailment: Arc<AtomicU8>,
     steps: Arc<AtomicU8>,
 }
@@ -34,8 +37,25 @@ struct Ailing {
 const FAILS: u8 = 1;
 const HANGS: u8 = 2;
 const DRAGS: u8 = 3;
+/// Lets calls out at once and answers them after 50 ms.
+const ANSWERS_LATE: u8 = 4;
+/// Calls are let out after 50 ms, though they may have gone by then.
+const HEARS_LATE: u8 = 5;
 
 impl Ailing {
+    fn new(clock: TokioSleeper) -> Self {
+        let store = Arc::new(Mutex::new(MemoryBreakerStore::new(clock)));
+        Self { store, clock, ailment: Arc::default(), steps: Arc::default() }
+    }
+
+    fn store(&self) -> MemoryBreakerStore {
+        self.store.lock().unwrap().clone()
+    }
+
+    fn loses_everything(&self) {
+        *self.store.lock().unwrap() = MemoryBreakerStore::new(self.clock);
+    }
+
     async fn ail(&self) -> Result<(), StoreError> {
         self.steps.fetch_add(1, Ordering::SeqCst);
         match self.ailment.load(Ordering::SeqCst) {
@@ -66,31 +86,53 @@ impl BreakerStore for Ailing {
         me: &InstanceId,
     ) -> Result<Admit, StoreError> {
         self.ail().await?;
-        self.store.admit(key, rules, me).await
+        let late = || tokio::time::sleep(Duration::from_millis(50));
+        let (store, key, rules, me) = (self.store(), key.to_owned(), *rules, me.clone());
+        let admit = async move { store.admit(&key, &rules, &me).await };
+        match self.ailment.load(Ordering::SeqCst) {
+            ANSWERS_LATE => {
+                let admit = admit.await;
+                late().await;
+                admit
+            }
+            HEARS_LATE => {
+                let on_its_way = async move {
+                    late().await;
+                    admit.await
+                };
+                tokio::spawn(on_its_way).await.unwrap()
+            }
+            _ => admit.await,
+        }
+    }
+
+    async fn release(&self, key: &str, me: &InstanceId) -> Result<bool, StoreError> {
+        self.ail().await?;
+        self.store().release(key, me).await
     }
 
     async fn report(
         &self,
         key: &str,
         rules: &SharedRules,
-        batch: &[Report],
-    ) -> Result<Vec<Transition>, StoreError> {
+        report: &Report,
+    ) -> Result<Option<Transition>, StoreError> {
         self.ail().await?;
-        self.store.report(key, rules, batch).await
+        self.store().report(key, rules, report).await
     }
 
     async fn snapshot(&self, key: &str) -> Result<View, StoreError> {
         self.ail().await?;
-        self.store.snapshot(key).await
+        self.store().snapshot(key).await
     }
 
     async fn force(&self, key: &str, forced: Option<Forced>) -> Result<(), StoreError> {
         self.ail().await?;
-        self.store.force(key, forced).await
+        self.store().force(key, forced).await
     }
 
     fn watch(&self, key: &str) -> Watch {
-        self.store.watch(key)
+        self.store().watch(key)
     }
 }
 
@@ -104,12 +146,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let sleeper = TokioSleeper::starting_at(START);
-        let store = Ailing {
-            store: MemoryBreakerStore::new(sleeper),
-            ailment: Arc::default(),
-            steps: Arc::default(),
-        };
-        Self { sleeper, store }
+        Self { sleeper, store: Ailing::new(sleeper) }
     }
 
     fn builder(&self) -> SharedBuilder<Ailing, TokioSleeper> {
@@ -289,7 +326,7 @@ async fn news_that_do_not_know_of_the_last_failures_yet_close_nothing() {
     news.await.unwrap();
     assert!(matches!(breaker.state(), State::Open { .. }));
     breaker.refresh().await;
-    assert_eq!(bench.store.store.snapshot("k").await.unwrap().phase, Phase::Open);
+    assert_eq!(bench.store.store().snapshot("k").await.unwrap().phase, Phase::Open);
 }
 
 #[tokio::test(start_paused = true)]
