@@ -51,12 +51,14 @@ impl CircuitBreakerLayer {
         Self { breakers: breakers.into(), key: Arc::new(host_key), judge: Judge::default() }
     }
 
-    /// One breaker for each host and port.
+    /// One breaker for each host and port, such as `api.test:443`: of the URI, else of the `Host`
+    /// header. The host is in lower case; a port that is not given is that of the URI's scheme, 80
+    /// where there is none. Requests that name no receiver share the breaker `no-host`.
     pub fn registry(registry: BreakerRegistry) -> Self {
         Self::new(registry)
     }
 
-    /// What a registry is asked for; host and port if not set.
+    /// What a registry is asked for, which must not be empty; host and port if not set.
     #[must_use]
     pub fn key(mut self, key: impl Fn(&Parts) -> String + Send + Sync + 'static) -> Self {
         self.key = Arc::new(key);

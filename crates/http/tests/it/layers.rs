@@ -192,14 +192,26 @@ async fn a_registry_keeps_receivers_apart() {
     mock.reply(503, "");
     let layer = CircuitBreakerLayer::registry(registry.clone());
     let service = ServiceBuilder::new().layer(layer).service(mock.clone());
-    for (uri, calls) in
-        [("http://a/1", 1), ("http://A:80/2", 1), ("https://a/", 2), ("http://b/", 3)]
-    {
-        let request = Request::get(uri).body(Full::<Bytes>::default()).unwrap();
+    for (uri, host, calls) in [
+        ("http://a/1", None, 1),
+        ("http://A:80/2", None, 1),
+        ("/3", Some("a"), 1),
+        ("https://a/", None, 2),
+        ("http://b/", None, 3),
+        ("/", None, 4),
+        ("/", None, 4),
+    ] {
+        let mut request = Request::get(uri).body(Full::<Bytes>::default()).unwrap();
+        if let Some(host) = host {
+            request.headers_mut().insert("host", host.parse().unwrap());
+        }
         let _ = service.clone().oneshot(request).await;
-        assert_eq!(mock.calls().len(), calls, "{uri}");
+        assert_eq!(mock.calls().len(), calls, "{uri} {host:?}");
     }
-    assert_eq!(registry.len(), 3);
+    let mut names: Vec<_> =
+        registry.breakers().iter().map(|breaker| breaker.name().to_owned()).collect();
+    names.sort();
+    assert_eq!(names, ["a:443", "a:80", "b:80", "no-host"]);
 }
 
 async fn refusal(error: BoxError) -> (StatusCode, String) {
