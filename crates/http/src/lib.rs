@@ -51,6 +51,7 @@ mod host;
 mod layer;
 mod replay;
 mod source;
+mod tell;
 #[cfg(feature = "testing")]
 pub mod testing;
 

@@ -2,7 +2,6 @@
 //!
 //! Never: change what is watched; a panic in an observer ends there.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use resilience::RetryInfo;
 use super::context::Context;
 use super::error::HttpError;
 use super::response::Response;
+use crate::tell::tell;
 
 /// Hears how requests go; implement what you need. Calls are made in the request's own task and
 /// should be quick.
@@ -47,10 +47,9 @@ impl Observers {
         self.0.push(observer);
     }
 
-    pub(super) fn tell(&self, tell: impl Fn(&dyn HttpObserver)) {
+    pub(super) fn tell(&self, what: impl Fn(&dyn HttpObserver)) {
         for observer in &self.0 {
-            // It is not looked at again after it broke off in the middle of this one call.
-            let _ = catch_unwind(AssertUnwindSafe(|| tell(&**observer)));
+            tell(|| what(&**observer));
         }
     }
 }

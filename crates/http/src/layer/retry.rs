@@ -93,7 +93,8 @@ impl RetryLayer {
         self
     }
 
-    /// Hears of each retry before its wait: which attempt failed, from 1, how, and the wait.
+    /// Hears of each retry before its wait: which attempt failed, from 1, how, and the wait. It
+    /// should be quick; a panic in it ends there.
     #[must_use]
     pub fn on_retry(
         mut self,

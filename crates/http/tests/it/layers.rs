@@ -64,6 +64,37 @@ async fn an_error_tells_how_it_came_about() {
     assert_eq!(heard.load(Ordering::SeqCst), 1 + 2);
 }
 
+/// T12: what a listener does wrong stays with it, under the layer as in the adapter.
+#[tokio::test(start_paused = true)]
+async fn t12_a_listener_that_panics_changes_nothing() {
+    let mock = MockTransport::new();
+    mock.reply_once(503, "").reply(200, "");
+    let layer = RetryLayer::new(calls(2)).on_retry(|_, _, _| panic!("deaf"));
+    let service = ServiceBuilder::new().layer(layer).service(mock.clone());
+    let response = service.oneshot(request("GET", "")).await.unwrap();
+    assert_eq!((response.status().as_u16(), mock.calls().len()), (200, 2));
+}
+
+/// Who is asked something belongs to the request: a panic there is the caller's, and leaves of the
+/// request what its being dropped would: nothing.
+#[tokio::test(start_paused = true)]
+async fn a_judge_that_panics_leaves_nothing_behind() {
+    let one = breaker("one").trip(Trip::consecutive(1)).build().unwrap();
+    let bulkhead = Bulkhead::new(1);
+    let mock = MockTransport::new();
+    mock.reply(503, "");
+    let service =
+        ServiceBuilder::new()
+            .layer(CircuitBreakerLayer::new(one.clone()).classify(
+                |_: &resilience::Call, _, _| -> resilience::Class { panic!("no judgement") },
+            ))
+            .layer(BulkheadLayer::new(bulkhead.clone()))
+            .service(mock);
+    let panicked = tokio::spawn(service.oneshot(request("GET", ""))).await.unwrap_err();
+    assert!(panicked.is_panic());
+    assert_eq!((one.state(), bulkhead.running()), (resilience::State::Closed, 0));
+}
+
 /// T6, T7 in the layer; 64 KiB and one byte more.
 #[tokio::test(start_paused = true)]
 async fn t6_t7_the_layer_repeats_what_it_may_and_waits_as_asked() {

@@ -16,6 +16,7 @@ use resilience::{
 use super::super::judge::Judge;
 use crate::errors::BoxError;
 use crate::replay::{Replay, ReplayBody};
+use crate::tell::tell;
 
 type OnRetry = dyn Fn(u32, &Outcome<'_>, Duration) + Send + Sync;
 
@@ -87,7 +88,8 @@ impl Course {
             Next::Stop(stop) => Verdict::Done(self.session.stopped(stop, now)),
             Next::Again { delay, .. } => {
                 if let Some(hear) = &self.settings.on_retry {
-                    hear(self.session.failures(), &outcome, delay);
+                    let attempt = self.session.failures();
+                    tell(|| hear(attempt, &outcome, delay));
                 }
                 Verdict::Again(delay)
             }
