@@ -118,14 +118,18 @@ const fn of_error(kind: ErrorKind) -> Class {
         ErrorKind::ConnectionRefused
         | ErrorKind::ConnectTimeout
         | ErrorKind::Dns
-        | ErrorKind::StreamRefused => Class::of(Retryability::NotSent, Vote::Failure),
+        | ErrorKind::StreamRefused
+        | ErrorKind::NotSent => Class::of(Retryability::NotSent, Vote::Failure),
         ErrorKind::ConnectionReset | ErrorKind::Timeout => Class::TRANSIENT,
         ErrorKind::HostUnreachable | ErrorKind::Tls | ErrorKind::Protocol => {
             Class::of(Retryability::Never, Vote::Failure)
         }
-        ErrorKind::Cancelled | ErrorKind::CircuitOpen | ErrorKind::Invalid | ErrorKind::Other => {
-            Class::REFUSED
-        }
+        // Whoever is turned away at a bound of our own is not to come back at once.
+        ErrorKind::Cancelled
+        | ErrorKind::CircuitOpen
+        | ErrorKind::Overloaded
+        | ErrorKind::Invalid
+        | ErrorKind::Other => Class::REFUSED,
     }
 }
 
@@ -176,6 +180,15 @@ impl<'a> Outcome<'a> {
     /// Whether its class may be retried at all.
     pub const fn is_retryable(&self) -> bool {
         !matches!(self.class.retry, Retryability::Never)
+    }
+
+    /// Whether the receiver certainly did nothing with the call: it never left, or was turned away
+    /// unread.
+    pub const fn is_not_sent(&self) -> bool {
+        match self.answer {
+            Answer::Failed(kind) if kind.is_not_sent() => true,
+            _ => matches!(self.class.retry, Retryability::NotSent),
+        }
     }
 
     /// Whether it ended with this status.

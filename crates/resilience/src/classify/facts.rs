@@ -117,7 +117,11 @@ pub enum ErrorKind {
     HostUnreachable,
     /// The peer turned the stream away unread: HTTP/2 `REFUSED_STREAM`, or a `GOAWAY` before it.
     StreamRefused,
-    /// The secure channel could not be set up.
+    /// The connection broke before anything of the request was written to it: while it was set up,
+    /// or while the request waited for it.
+    NotSent,
+    /// The secure channel could not be set up: a certificate that is not trusted, or no parameters
+    /// in common.
     Tls,
     /// The peer broke the protocol.
     Protocol,
@@ -125,6 +129,8 @@ pub enum ErrorKind {
     Cancelled,
     /// A circuit breaker let nothing through.
     CircuitOpen,
+    /// A bound of the caller's own was reached, such as that of a bulkhead.
+    Overloaded,
     /// The answer was there but not acceptable, or the request could not be built.
     Invalid,
     /// Anything else.
@@ -170,6 +176,35 @@ impl ErrorKind {
         None
     }
 
+    /// Whether the receiver certainly saw nothing of the request. Sending it again is then the first
+    /// time, whatever its method.
+    ///
+    /// ```
+    /// use resilience::classify::ErrorKind;
+    ///
+    /// assert!(ErrorKind::ConnectionRefused.is_not_sent());
+    /// assert!(!ErrorKind::ConnectionReset.is_not_sent(), "it may have been acted on");
+    /// ```
+    pub const fn is_not_sent(self) -> bool {
+        match self {
+            Self::ConnectionRefused
+            | Self::ConnectTimeout
+            | Self::Dns
+            | Self::StreamRefused
+            | Self::NotSent
+            | Self::Tls
+            | Self::CircuitOpen
+            | Self::Overloaded => true,
+            Self::ConnectionReset
+            | Self::Timeout
+            | Self::HostUnreachable
+            | Self::Protocol
+            | Self::Cancelled
+            | Self::Invalid
+            | Self::Other => false,
+        }
+    }
+
     /// In words.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -180,10 +215,12 @@ impl ErrorKind {
             Self::Dns => "name not resolved",
             Self::HostUnreachable => "host unreachable",
             Self::StreamRefused => "stream refused",
+            Self::NotSent => "connection broken before the request",
             Self::Tls => "no secure channel",
             Self::Protocol => "protocol error",
             Self::Cancelled => "cancelled",
             Self::CircuitOpen => "circuit open",
+            Self::Overloaded => "too many calls",
             Self::Invalid => "not acceptable",
             Self::Other => "other error",
         }

@@ -51,17 +51,29 @@ fn errors() {
     use Vote::{Failure, Ignore};
     let rows: [(&[ErrorKind], Retryability, Vote); 4] = [
         (
-            &[Kind::ConnectionRefused, Kind::ConnectTimeout, Kind::Dns, Kind::StreamRefused],
+            &[
+                Kind::ConnectionRefused,
+                Kind::ConnectTimeout,
+                Kind::Dns,
+                Kind::StreamRefused,
+                Kind::NotSent,
+            ],
             NotSent,
             Failure,
         ),
         (&[Kind::ConnectionReset, Kind::Timeout], Transient, Failure),
         (&[Kind::HostUnreachable, Kind::Tls, Kind::Protocol], Never, Failure),
-        (&[Kind::Cancelled, Kind::CircuitOpen, Kind::Invalid, Kind::Other], Never, Ignore),
+        (
+            &[Kind::Cancelled, Kind::CircuitOpen, Kind::Overloaded, Kind::Invalid, Kind::Other],
+            Never,
+            Ignore,
+        ),
     ];
     for (kinds, retry, breaker) in rows {
         for kind in kinds {
             assert_eq!(error(*kind), Class::of(retry, breaker), "{kind}");
+            assert!(retry != NotSent || kind.is_not_sent(), "{kind}");
+            assert!(retry != Transient || !kind.is_not_sent(), "{kind}");
         }
     }
 }

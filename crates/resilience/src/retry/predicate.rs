@@ -2,7 +2,7 @@
 //!
 //! Never: count, wait.
 
-use crate::classify::{Outcome, Retryability};
+use crate::classify::Outcome;
 
 /// Says whether a failure is worth a retry, in place of its class.
 pub trait RetryPredicate: Send + Sync {
@@ -19,7 +19,8 @@ impl<F: Fn(&Outcome<'_>) -> bool + Send + Sync> RetryPredicate for F {
 /// Which calls may be made twice although the first may have been acted on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Replay {
-    /// Those whose method is idempotent, and those with an idempotency key.
+    /// Those whose method is idempotent, and those with an idempotency key. Any other too where the
+    /// first was certainly not sent.
     #[default]
     IdempotentOrKeyed,
     /// All.
@@ -29,9 +30,9 @@ pub enum Replay {
 impl Replay {
     /// Whether this call may be made again.
     pub(super) const fn allows(self, outcome: &Outcome<'_>) -> bool {
-        match (self, outcome.class.retry) {
-            (Self::Always, _) | (_, Retryability::NotSent) => true,
-            (Self::IdempotentOrKeyed, _) => outcome.call.may_repeat(),
+        match self {
+            Self::Always => true,
+            Self::IdempotentOrKeyed => outcome.is_not_sent() || outcome.call.may_repeat(),
         }
     }
 }

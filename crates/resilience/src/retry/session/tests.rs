@@ -64,6 +64,17 @@ fn t6_a_call_that_may_have_been_acted_on_is_not_repeated_blindly() {
 }
 
 #[test]
+fn what_was_not_sent_may_be_repeated_where_a_predicate_wants_it() {
+    let wanted = || fixed().retry_if(|_: &Outcome<'_>| true);
+    for kind in [ErrorKind::Overloaded, ErrorKind::CircuitOpen, ErrorKind::Tls] {
+        assert!(matches!(first(fixed(), &error(POST, kind)), Next::Stop(_)), "{kind}");
+        again(first(wanted(), &error(POST, kind)));
+    }
+    let sent = first(wanted(), &error(POST, ErrorKind::Protocol));
+    assert_eq!(sent, Next::Stop(StopReason::UnsafeMethod));
+}
+
+#[test]
 fn each_reason_to_stop() {
     let of = |outcome: &Outcome<'_>| first(fixed(), outcome);
     assert_eq!(of(&status(GET, 404)), Next::Stop(StopReason::NotRetryable));
