@@ -35,13 +35,16 @@ pub fn fault_of(error: &(dyn Error + 'static)) -> ErrorKind {
         let clue = clue(error);
         found.kind = clue.kind.or(found.kind);
         found.connecting |= clue.connecting;
+        found.not_sent |= clue.not_sent;
         next = inside(error);
     }
-    match (found.connecting, found.kind) {
-        (true, Some(ErrorKind::Timeout)) => ErrorKind::ConnectTimeout,
+    match found.kind.unwrap_or(ErrorKind::Other) {
+        ErrorKind::Timeout if found.connecting => ErrorKind::ConnectTimeout,
         // Bytes that make no sense while the channel is set up are not the peer's HTTP.
-        (true, Some(ErrorKind::Protocol)) => ErrorKind::Tls,
-        (_, kind) => kind.unwrap_or(ErrorKind::Other),
+        ErrorKind::Protocol if found.connecting => ErrorKind::Tls,
+        ErrorKind::ConnectionReset if found.connecting => ErrorKind::NotSent,
+        kind if found.not_sent && !kind.is_not_sent() => ErrorKind::NotSent,
+        kind => kind,
     }
 }
 
@@ -56,7 +59,7 @@ fn inside<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stat
 fn clue(error: &(dyn Error + 'static)) -> Clue {
     let known = own(error).or_else(|| error.downcast_ref().and_then(io_kind));
     match known {
-        Some(kind) => Clue { kind: Some(kind), connecting: false },
+        Some(kind) => Clue { kind: Some(kind), ..Clue::default() },
         None => foreign::clue(error),
     }
 }
@@ -67,7 +70,7 @@ fn own(error: &(dyn Error + 'static)) -> Option<ErrorKind> {
     } else if error.is::<TimedOut>() || error.is::<tokio::time::error::Elapsed>() {
         Some(ErrorKind::Timeout)
     } else if error.is::<BulkheadFull>() {
-        Some(ErrorKind::Other)
+        Some(ErrorKind::Overloaded)
     } else {
         None
     }

@@ -34,13 +34,15 @@ impl Job {
     ) -> Result<Taken<T>, HttpError> {
         self.attempts = self.attempts.saturating_add(1);
         let context = self.context.at_attempt(self.attempts);
-        let limit = self.attempt_timeout;
+        let (limit, sent) = (self.attempt_timeout, self.sent);
         let timeout = pin!(self.sleeper.sleep(limit));
         let result = within(timeout, self.dispatch(&context, expected)).await;
         let mut error = match result {
             Some(Ok(taken)) => return Ok(taken),
             Some(Err(error)) => error,
-            None => HttpError::new(Kind::AttemptTimeout, context.clone(), TimedOut::new(limit)),
+            // The line of the bulkhead or an interceptor may have used the time up.
+            None => HttpError::new(Kind::AttemptTimeout, context.clone(), TimedOut::new(limit))
+                .before_sending(self.sent == sent),
         };
         for interceptor in &self.interceptors {
             error = interceptor.error(self.judged(error), &context).await;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use resilience::{Answer, Class, ErrorKind, Rejected, RetryAfter, RetryInfo, Retryability};
+use resilience::{Answer, Class, ErrorKind, Rejected, RetryAfter, RetryInfo, Retryability, Vote};
 
 use super::context::Context;
 use super::response::Response;
@@ -75,6 +75,8 @@ struct Inner {
     context: Context,
     source: Option<BoxError>,
     response: Option<Response<Bytes>>,
+    /// It failed before the transport had the request.
+    before_sending: bool,
     class: Class,
     info: Option<RetryInfo>,
 }
@@ -87,7 +89,8 @@ impl HttpError {
 
     pub(super) fn of(kind: HttpErrorKind, context: Context, source: Option<BoxError>) -> Self {
         let class = Class::REFUSED;
-        Self(Box::new(Inner { kind, context, source, response: None, class, info: None }))
+        let (response, before_sending, info) = (None, false, None);
+        Self(Box::new(Inner { kind, context, source, response, before_sending, class, info }))
     }
 
     /// What an interceptor, a validator or a transport threw: its own errors stay what they are.
@@ -109,7 +112,19 @@ impl HttpError {
         self
     }
 
-    pub(super) fn with_class(mut self, class: Class) -> Self {
+    pub(super) fn before_sending(mut self, so: bool) -> Self {
+        self.0.before_sending = so;
+        self
+    }
+
+    /// With its judgement, in which our own faults say nothing about the receiver.
+    pub(super) fn with_class(mut self, mut class: Class) -> Self {
+        if self.0.before_sending || self.0.kind == HttpErrorKind::Interceptor {
+            class.breaker = Vote::Ignore;
+        }
+        if self.0.before_sending && class.retry == Retryability::Transient {
+            class.retry = Retryability::NotSent;
+        }
         self.0.class = class;
         self
     }
@@ -151,6 +166,15 @@ impl HttpError {
         self.0.class.retry != Retryability::Never
     }
 
+    /// Whether the receiver certainly did nothing with this attempt: it never left, or was turned
+    /// away unread. Sending it again is then safe for any method; earlier attempts of the same
+    /// request may have been acted on.
+    pub fn is_not_sent(&self) -> bool {
+        self.0.before_sending
+            || self.0.class.retry == Retryability::NotSent
+            || self.fault().is_some_and(ErrorKind::is_not_sent)
+    }
+
     /// When the receiver, or the circuit breaker, wants to be asked again.
     pub fn retry_after(&self) -> Option<Duration> {
         match self.0.class.retry_after {
@@ -186,7 +210,7 @@ impl HttpError {
             }
             HttpErrorKind::AttemptTimeout | HttpErrorKind::TotalTimeout => ErrorKind::Timeout,
             HttpErrorKind::CircuitOpen => ErrorKind::CircuitOpen,
-            HttpErrorKind::BulkheadFull => ErrorKind::Other,
+            HttpErrorKind::BulkheadFull => ErrorKind::Overloaded,
             HttpErrorKind::Cancelled => ErrorKind::Cancelled,
             HttpErrorKind::BodyTooLarge
             | HttpErrorKind::Decode

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
-use resilience::{Call, CircuitBreaker, Class, Clock, Retry, RetryAfter, TokioSleeper, Vote};
+use resilience::{Call, CircuitBreaker, Class, Clock, Retry, RetryAfter, TokioSleeper};
 
 use super::address::join;
 use super::body::Body;
@@ -203,11 +203,7 @@ impl Job {
         let hint = error.response().map_or(RetryAfter::Absent, |response| {
             RetryAfter::from_headers(response.headers(), self.sleeper.now())
         });
-        let mut class = self.settings.classify.classify(&self.call, error.answer(), hint);
-        if error.kind() == HttpErrorKind::Interceptor {
-            // Its failure is not the receiver's.
-            class.breaker = Vote::Ignore;
-        }
+        let class = self.settings.classify.classify(&self.call, error.answer(), hint);
         error.with_class(class)
     }
 

@@ -12,6 +12,8 @@ pub(super) struct Clue {
     pub(super) kind: Option<ErrorKind>,
     /// It happened before the connection stood.
     pub(super) connecting: bool,
+    /// Nothing of the request was written.
+    pub(super) not_sent: bool,
 }
 
 pub(super) fn clue(error: &(dyn Error + 'static)) -> Clue {
@@ -21,11 +23,11 @@ pub(super) fn clue(error: &(dyn Error + 'static)) -> Clue {
     }
     #[cfg(feature = "hyper")]
     if let Some(error) = error.downcast_ref() {
-        return Clue { kind: of_hyper(error), connecting: false };
+        return of_hyper(error);
     }
     #[cfg(feature = "http2")]
     if let Some(error) = error.downcast_ref() {
-        return Clue { kind: of_h2(error), connecting: false };
+        return Clue { kind: of_h2(error), ..Clue::default() };
     }
     by_text(error)
 }
@@ -36,7 +38,7 @@ fn by_text(error: &(dyn Error + 'static)) -> Clue {
     let text = error.to_string();
     let is_dns = text == "dns error" || text.starts_with("failed to lookup address information");
     let connecting = matches!(text.as_str(), "client error (Connect)" | "tcp connect error");
-    Clue { kind: is_dns.then_some(ErrorKind::Dns), connecting }
+    Clue { kind: is_dns.then_some(ErrorKind::Dns), connecting, ..Clue::default() }
 }
 
 #[cfg(feature = "reqwest")]
@@ -50,14 +52,16 @@ fn of_reqwest(error: &reqwest::Error) -> Clue {
     } else {
         None
     };
-    Clue { kind, connecting: error.is_connect() }
+    Clue { kind, connecting: error.is_connect(), ..Clue::default() }
 }
 
 #[cfg(feature = "hyper")]
-fn of_hyper(error: &hyper::Error) -> Option<ErrorKind> {
-    if error.is_timeout() {
+fn of_hyper(error: &hyper::Error) -> Clue {
+    // hyper gives these to requests that still wait for their connection, and to no others.
+    let not_sent = error.is_canceled() || error.is_closed();
+    let kind = if error.is_timeout() {
         Some(ErrorKind::Timeout)
-    } else if error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
+    } else if error.is_incomplete_message() || not_sent {
         Some(ErrorKind::ConnectionReset)
     } else if error.is_parse() {
         Some(ErrorKind::Protocol)
@@ -65,17 +69,16 @@ fn of_hyper(error: &hyper::Error) -> Option<ErrorKind> {
         Some(ErrorKind::Invalid)
     } else {
         None
-    }
+    };
+    Clue { kind, not_sent, ..Clue::default() }
 }
 
+/// h2 gives a peer's `GOAWAY` to the streams above the last one that the peer processed, whatever
+/// its reason; the others go on, and break with an I/O error if the peer then closes.
 #[cfg(feature = "http2")]
 fn of_h2(error: &h2::Error) -> Option<ErrorKind> {
-    let turned_away = match error.reason() {
-        Some(h2::Reason::REFUSED_STREAM) => true,
-        Some(h2::Reason::NO_ERROR) => error.is_go_away() && error.is_remote(),
-        _ => false,
-    };
-    if turned_away {
+    let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
+    if refused || (error.is_remote() && error.is_go_away()) {
         Some(ErrorKind::StreamRefused)
     } else if let Some(io) = error.get_io() {
         Some(ErrorKind::of_io(io))

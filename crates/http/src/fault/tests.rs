@@ -43,6 +43,15 @@ fn what_fails_before_the_connection_stands_was_not_sent() {
     assert_eq!(fault_of(&timeout), ErrorKind::ConnectTimeout);
     let garbage = Connecting(io::Error::from(io::ErrorKind::InvalidData));
     assert_eq!(fault_of(&garbage), ErrorKind::Tls);
+    let cut = Connecting(io::Error::from(io::ErrorKind::ConnectionReset));
+    assert_eq!(fault_of(&cut), ErrorKind::NotSent);
+    let refused = Connecting(io::Error::from(io::ErrorKind::ConnectionRefused));
+    assert_eq!(fault_of(&refused), ErrorKind::ConnectionRefused);
+}
+
+#[test]
+fn a_bound_of_our_own_is_told_as_such() {
+    assert_eq!(deep(BulkheadFull::new(1, 0)), ErrorKind::Overloaded);
 }
 
 #[cfg(feature = "http2")]

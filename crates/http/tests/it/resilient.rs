@@ -255,6 +255,54 @@ async fn a_bulkhead_bounds_the_attempts() {
     assert_eq!((bulkhead.running(), bulkhead.queued()), (0, 0));
 }
 
+/// A request that waited in line until its time was up says nothing about the receiver, and may be
+/// made again whatever its method; the one on the wire says and may not.
+#[tokio::test(start_paused = true)]
+async fn what_ran_out_of_time_in_line_was_not_sent() {
+    let mock = MockTransport::new();
+    mock.always(MockReply::silence());
+    let one = breaker("one").trip(Trip::consecutive(1)).build().unwrap();
+    let api = over(&mock).bulkhead(Bulkhead::new(1).queue(1)).breaker(one.clone());
+    let api = api.retry(calls(2)).attempt_timeout(SECOND * 20).build().unwrap();
+    let sent = api.post("x").send();
+    let sent = tokio::spawn(sent);
+    tokio::task::yield_now().await;
+    let error = api.post("x").timeout(SECOND * 5).send().await.unwrap_err();
+    assert_eq!((error.kind(), error.is_not_sent()), (HttpErrorKind::AttemptTimeout, true));
+    let info = error.info().unwrap();
+    assert_eq!((info.calls, info.stop), (0, Some(StopReason::CallsExhausted)));
+    assert_eq!(info.elapsed, Some(SECOND * 11), "it was tried twice");
+    assert_eq!(one.state(), State::Closed);
+    let error = sent.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.is_not_sent()), (HttpErrorKind::AttemptTimeout, false));
+    assert_eq!(error.info().unwrap().stop, Some(StopReason::UnsafeMethod));
+    assert!(matches!(one.state(), State::Open { .. }));
+}
+
+/// Who is turned away by the bulkhead fails at once, and comes back where a predicate wants it.
+#[tokio::test(start_paused = true)]
+async fn a_full_bulkhead_is_told_as_overload() {
+    let mock = MockTransport::new();
+    mock.always(MockReply::silence());
+    let waits = |outcome: &resilience::Outcome<'_>| {
+        outcome.error_kind() == Some(resilience::ErrorKind::Overloaded)
+    };
+    let patient = RetryPolicy::fixed(SECOND).max_calls(4).retry_if(waits).build().unwrap();
+    let api = over(&mock).bulkhead(Bulkhead::new(1)).attempt_timeout(SECOND * 9).build().unwrap();
+    let holding = api.get("x").send();
+    let holding = tokio::spawn(holding);
+    tokio::task::yield_now().await;
+    for (retry, elapsed) in [(calls(4), SECOND * 0), (patient, SECOND * 3)] {
+        let error = api.post("x").retry_override(retry).send().await.unwrap_err();
+        assert_eq!(error.kind(), HttpErrorKind::BulkheadFull);
+        assert_eq!(error.fault(), Some(resilience::ErrorKind::Overloaded));
+        assert!(error.is_not_sent());
+        assert_eq!(error.info().unwrap().elapsed, Some(elapsed));
+    }
+    mock.assert_called_times(1);
+    holding.await.unwrap().unwrap_err();
+}
+
 /// RP5 to RP11: a predicate decides in place of the class, and sees the error itself.
 #[tokio::test(start_paused = true)]
 async fn a_predicate_of_the_caller_decides() {
