@@ -64,7 +64,8 @@ impl<St> IdempotencyBuilder<St> {
     }
 
     /// Whose a key is, so that one caller cannot read another's response by guessing a key. Take
-    /// it from what was authenticated: all callers are one.
+    /// it from what was authenticated: all callers are one. A request for which it panics is
+    /// answered 500 and not handled.
     pub fn scope(mut self, scope: impl Fn(&Parts) -> String + Send + Sync + 'static) -> Self {
         self.settings.scope = Arc::new(scope);
         self
@@ -107,7 +108,7 @@ impl<St> IdempotencyBuilder<St> {
     }
 
     /// Which responses are recorded; after any other a repeat runs the handler again: below 500,
-    /// except 408 and 429.
+    /// except 408 and 429. Where it panics, this rule decides in its place.
     pub fn store_if(mut self, wanted: impl Fn(StatusCode) -> bool + Send + Sync + 'static) -> Self {
         self.settings.store_if = Arc::new(wanted);
         self

@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -135,13 +136,13 @@ impl<St> IdempotencyLayer<St> {
         let body = read(body, settings.body_bytes_max).await?;
         let keyed = settings.methods.contains(&parts.method);
         let key = if keyed {
-            settings.key.read(&parts, &body).map_err(|_| Problem::KeyMalformed)?
+            asked(|| settings.key.read(&parts, &body))?.map_err(|_| Problem::KeyMalformed)?
         } else {
             None
         };
         match key {
             Some(key) => {
-                let key = ScopedKey { scope: (settings.scope)(&parts), key };
+                let key = ScopedKey { scope: asked(|| (settings.scope)(&parts))?, key };
                 let fingerprint = settings.fingerprint.of(&parts, &body);
                 let (store, settings) = (Arc::clone(&self.store), Arc::clone(settings));
                 let run = Run { store, settings, key, fingerprint };
@@ -151,4 +152,12 @@ impl<St> IdempotencyLayer<St> {
             None => Ok(Prepared::Unkeyed(Request::from_parts(parts, Full::new(body)))),
         }
     }
+}
+
+/// Asks a function of the setting; one that panics fails the request, not its connection.
+fn asked<T>(question: impl FnOnce() -> T) -> Result<T, Problem> {
+    catch_unwind(AssertUnwindSafe(question)).map_err(|_| {
+        tracing::error!("scope or key source panicked");
+        Problem::HandlerFailed
+    })
 }

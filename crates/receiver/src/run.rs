@@ -171,7 +171,7 @@ impl<St: IdempotencyStore> Run<St> {
     async fn record(&self, token: &LeaseToken, response: Response<Bytes>) -> Response<Full<Bytes>> {
         let settings = &self.settings;
         let (parts, body) = response.into_parts();
-        if !(settings.store_if)(parts.status) && parts.extensions.get::<TooLarge>().is_none() {
+        if !settings.records(parts.status) && parts.extensions.get::<TooLarge>().is_none() {
             tracing::debug!(outcome = "not_recorded", "keyed request");
             self.abandon(token).await;
             return Response::from_parts(parts, Full::new(body));

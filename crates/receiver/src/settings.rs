@@ -3,6 +3,7 @@
 //! Never: a combination under which a healthy holder could lose its lease.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -148,6 +149,16 @@ impl Settings {
             body_bytes_max: webhook::BODY_BYTES_MAX_DEFAULT,
             ..Self::default()
         }
+    }
+
+    /// Whether a response of this status is recorded. A predicate that panics has said nothing; then
+    /// the rule counts that holds where there is none.
+    pub(crate) fn records(&self, status: StatusCode) -> bool {
+        let told = catch_unwind(AssertUnwindSafe(|| (self.store_if)(status)));
+        told.unwrap_or_else(|_| {
+            tracing::error!(status = status.as_u16(), "store_if panicked");
+            is_final(status)
+        })
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use http::{Request, Response, StatusCode};
 use receiver::{
-    AfterCrash, IdempotencyLayer, IdempotencyStore, InProgress, MemoryIdempotencyStore,
+    AfterCrash, IdempotencyLayer, IdempotencyStore, InProgress, KeySource, MemoryIdempotencyStore,
 };
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -141,6 +141,56 @@ async fn id_02_a_panic_frees_the_key_or_asks_for_a_person() {
             }
         }
     }
+}
+
+/// ID-02: a rule that panics does not block the key: what the handler did is recorded or given back
+/// as without the rule.
+#[tokio::test]
+async fn id_02_a_panicking_rule_does_not_block_the_key() {
+    let handler = Handler::new();
+    let layer = IdempotencyLayer::builder(MemoryIdempotencyStore::default());
+    let layer = layer.store_if(|_| panic!("no rule")).build().unwrap();
+    let runs = handler.clone();
+    let fails_once = move |_| {
+        let runs = runs.clone();
+        async move {
+            let run = runs.enter().await;
+            let status = if run == 1 { 503 } else { 200 };
+            let response = Response::builder().status(status);
+            response.body(Body::from(format!("run {run}"))).unwrap()
+        }
+    };
+    let server = Server::start(app(layer, fails_once)).await;
+    assert_eq!(server.post("k", "body").await.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(server.post("k", "body").await.text(), "run 2");
+    let again = server.post("k", "body").await;
+    assert_eq!((again.is_replay(), again.text().as_str()), (true, "run 2"));
+}
+
+/// Whatever is asked before the handler fails its own request alone.
+#[tokio::test]
+async fn a_panicking_scope_or_key_fails_one_request() {
+    let panics = |parts: &http::request::Parts| {
+        assert_ne!(parts.uri.query(), Some("bad"), "bad");
+    };
+    let handler = Handler::new();
+    let builder = || IdempotencyLayer::builder(MemoryIdempotencyStore::default());
+    let scope = builder().scope(move |parts| {
+        panics(parts);
+        String::new()
+    });
+    let key = builder().key(KeySource::from_fn(move |parts, _| {
+        panics(parts);
+        Some("k".to_owned())
+    }));
+    for layer in [scope.build().unwrap(), key.build().unwrap()] {
+        let server = Server::start(handler.app(layer)).await;
+        let bad = server.request("POST", "/?bad").header("idempotency-key", "k");
+        let bad = server.send(bad, b"body").await;
+        assert_eq!((bad.status.as_u16(), bad.text().as_str()), (500, "handler_failed"));
+        assert_eq!(server.post("k", "body").await.status, StatusCode::CREATED);
+    }
+    assert_eq!(handler.runs(), 2);
 }
 
 /// A handler that takes longer than its lease keeps it by heartbeats. On a paused clock, so without
