@@ -48,6 +48,15 @@ pub fn fault_of(error: &(dyn Error + 'static)) -> ErrorKind {
     }
 }
 
+/// The error that lies deepest.
+#[cfg(feature = "client")]
+pub(crate) fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    std::iter::successors(Some(error), |error| inside(*error))
+        .take(DEPTH_MAX)
+        .last()
+        .unwrap_or(error)
+}
+
 /// What an error wraps. An I/O error hides what it was made from behind that one's own source.
 fn inside<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {

@@ -15,7 +15,7 @@ use resilience::{Answer, Class, ErrorKind, Rejected, RetryAfter, RetryInfo, Retr
 use super::context::Context;
 use super::response::Response;
 use crate::errors::{BoxError, BulkheadFull};
-use crate::fault::fault_of;
+use crate::fault::{fault_of, innermost};
 
 /// At which point a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -235,6 +235,10 @@ impl HttpError {
 /// Clients tell the cause only in their sources.
 fn told(source: &BoxError) -> String {
     let (text, kind) = (source.to_string(), fault_of(&**source));
+    if kind == ErrorKind::Tls {
+        // What is wrong with a certificate is known to the innermost error alone.
+        return format!("{text} ({kind}: {})", innermost(&**source));
+    }
     if kind == ErrorKind::Other || text.contains(kind.as_str()) {
         return text;
     }

@@ -23,16 +23,29 @@ pub struct Reqwest {
 }
 
 impl Reqwest {
-    /// A client without retries, redirects and proxy settings of its own.
+    /// A client without retries, redirects and proxy settings of its own. With the feature `rustls`
+    /// it trusts the platform's root certificates; with `http2` it speaks that where the server
+    /// does.
     pub fn new() -> Result<Self, BoxError> {
-        let builder = reqwest::Client::builder()
-            .retry(reqwest::retry::never())
-            .redirect(redirect::Policy::none())
-            .no_proxy();
         #[cfg(feature = "rustls")]
-        let builder = builder.tls_backend_preconfigured(tls()?);
-        Ok(Self { client: builder.build()? })
+        return Self::trusting(platform_roots());
+        #[cfg(not(feature = "rustls"))]
+        Ok(Self { client: plain().build()? })
     }
+
+    /// The same, with these root certificates in place of the platform's: for an authority of your
+    /// own.
+    #[cfg(feature = "rustls")]
+    pub fn trusting(roots: rustls::RootCertStore) -> Result<Self, BoxError> {
+        Ok(Self { client: plain().tls_backend_preconfigured(tls(roots)?).build()? })
+    }
+}
+
+fn plain() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .retry(reqwest::retry::never())
+        .redirect(redirect::Policy::none())
+        .no_proxy()
 }
 
 impl From<reqwest::Client> for Reqwest {
@@ -41,17 +54,27 @@ impl From<reqwest::Client> for Reqwest {
     }
 }
 
-/// ring and the platform's roots, without settings that the whole process shares.
 #[cfg(feature = "rustls")]
-fn tls() -> Result<rustls::ClientConfig, BoxError> {
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+fn platform_roots() -> rustls::RootCertStore {
     let mut roots = rustls::RootCertStore::empty();
     // Single certificates of the platform that cannot be read do no harm to the others.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    Ok(rustls::ClientConfig::builder_with_provider(provider)
+    roots
+}
+
+/// ring and these roots, without settings that the whole process shares. What is spoken is offered
+/// here: reqwest leaves a configuration that it is given as it is.
+#[cfg(feature = "rustls")]
+fn tls(roots: rustls::RootCertStore) -> Result<rustls::ClientConfig, BoxError> {
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
-        .with_no_client_auth())
+        .with_no_client_auth();
+    let spoken: [&[u8]; 2] = [b"h2", b"http/1.1"];
+    let from = usize::from(cfg!(not(feature = "http2")));
+    tls.alpn_protocols = spoken.iter().skip(from).map(|name| name.to_vec()).collect();
+    Ok(tls)
 }
 
 impl Service<Request<Body>> for Reqwest {

@@ -9,5 +9,6 @@ mod layers;
 mod requests;
 mod resilient;
 mod support;
+mod tls;
 mod traps;
 mod wire;

@@ -292,7 +292,7 @@ async fn a_full_bulkhead_is_told_as_overload() {
     let holding = api.get("x").send();
     let holding = tokio::spawn(holding);
     tokio::task::yield_now().await;
-    for (retry, elapsed) in [(calls(4), SECOND * 0), (patient, SECOND * 3)] {
+    for (retry, elapsed) in [(calls(4), Duration::ZERO), (patient, SECOND * 3)] {
         let error = api.post("x").retry_override(retry).send().await.unwrap_err();
         assert_eq!(error.kind(), HttpErrorKind::BulkheadFull);
         assert_eq!(error.fault(), Some(resilience::ErrorKind::Overloaded));

@@ -10,9 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_adapter::resilience::{ErrorKind, RetryInfo, StopReason};
-use http_adapter::{
-    HttpAdapter, HttpAdapterBuilder, HttpError, HttpErrorKind, HttpObserver, RetryLayer, fault_of,
-};
+use http_adapter::{HttpAdapter, HttpAdapterBuilder, HttpErrorKind, RetryLayer, fault_of};
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
@@ -20,18 +18,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tower::{ServiceBuilder, ServiceExt};
 
-use crate::support::{SECOND, breaker, calls};
-
-/// Keeps the paused clock from moving by itself while the runtime waits for a socket.
-struct Held(#[expect(dead_code, reason = "held, not read")] std::sync::mpsc::Sender<()>);
-
-impl Held {
-    fn new() -> Self {
-        let (held, end) = std::sync::mpsc::channel();
-        tokio::task::spawn_blocking(move || end.recv().is_err());
-        Self(held)
-    }
-}
+use crate::support::{Held, SECOND, breaker, calls, waits};
 
 /// What the server does with one request.
 enum Step {
@@ -133,15 +120,6 @@ fn head(reader: &mut impl BufRead) -> Option<usize> {
     }
 }
 
-/// Tells the test of waits.
-struct Waits(UnboundedSender<Duration>);
-
-impl HttpObserver for Waits {
-    fn on_retry(&self, _: u32, _: &HttpError, delay: Duration) {
-        let _ = self.0.send(delay);
-    }
-}
-
 /// 503 with a wish, then 200: the wish is followed, the connection used again, the body the same.
 #[tokio::test(start_paused = true)]
 async fn a_busy_server_is_asked_again_when_it_wants() {
@@ -150,8 +128,8 @@ async fn a_busy_server_is_asked_again_when_it_wants() {
     let script =
         vec![answer("503 Busy", "retry-after: 7\r\n", &filler), answer("200 OK", "", "done")];
     let mut server = Server::start(script);
-    let (tell, mut waits) = unbounded_channel();
-    let api = server.adapter().retry(calls(2)).observer(Waits(tell)).build().unwrap();
+    let (observer, mut waits) = waits();
+    let api = server.adapter().retry(calls(2)).observer(observer).build().unwrap();
     let body = "é".repeat(32 << 10);
     let sent = tokio::spawn(api.put("x").text(body.clone()).send());
     let wait = waits.recv().await.unwrap();
@@ -192,8 +170,8 @@ async fn t14_a_refused_connection_is_found_behind_real_clients() {
 async fn a_body_that_breaks_off_is_retried() {
     let _held = Held::new();
     let mut server = Server::start(vec![Step::Break, answer("200 OK", "", "whole")]);
-    let (tell, mut waits) = unbounded_channel();
-    let api = server.adapter().retry(calls(2)).observer(Waits(tell)).build().unwrap();
+    let (observer, mut waits) = waits();
+    let api = server.adapter().retry(calls(2)).observer(observer).build().unwrap();
     let sent = tokio::spawn(api.get("x").send());
     tokio::time::advance(waits.recv().await.unwrap()).await;
     let response = sent.await.unwrap().unwrap();
@@ -210,9 +188,9 @@ async fn a_body_that_breaks_off_is_retried() {
 async fn a_silent_server_costs_the_time_of_an_attempt() {
     let _held = Held::new();
     let mut server = Server::start(vec![Step::Silence, answer("200 OK", "", "late")]);
-    let (tell, mut waits) = unbounded_channel();
+    let (observer, mut waits) = waits();
     let one = breaker("one").build().unwrap();
-    let api = server.adapter().retry(calls(2)).observer(Waits(tell)).breaker(one.clone());
+    let api = server.adapter().retry(calls(2)).observer(observer).breaker(one.clone());
     let api = api.attempt_timeout(SECOND * 3).build().unwrap();
     let sent = tokio::spawn(api.get("x").send());
     assert_eq!(server.seen.recv().await, Some(Seen::Connection));
