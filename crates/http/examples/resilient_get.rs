@@ -34,7 +34,7 @@ fn adapter(base: &str) -> Result<HttpAdapter, BoxError> {
     Ok(HttpAdapter::builder(base)
         .retry(retry)
         .breaker(breaker)
-        .bulkhead(Bulkhead::new(16).queue(32))
+        .bulkhead(Bulkhead::new(16)?.queue(32))
         .attempt_timeout(Duration::from_secs(3))
         .total_timeout(Duration::from_secs(20))
         .correlation_id("x-correlation-id")

@@ -18,7 +18,7 @@ use crate::errors::BulkheadFull;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use http_adapter::Bulkhead;
 ///
-/// let bulkhead = Bulkhead::new(1);
+/// let bulkhead = Bulkhead::new(1)?;
 /// let place = bulkhead.acquire().await?;
 /// assert!(bulkhead.acquire().await.is_err(), "full, and there is no queue");
 /// drop(place);
@@ -35,15 +35,16 @@ pub struct Bulkhead {
 }
 
 impl Bulkhead {
-    /// `calls` at once, and no queue.
-    pub fn new(calls: usize) -> Self {
+    /// `calls` at once, at least 1, and no queue.
+    pub fn new(calls: usize) -> Result<Self, ConfigError> {
+        ConfigError::unless(calls > 0, "bulkhead", "must let at least 1 call through")?;
         let running_max = calls.min(Semaphore::MAX_PERMITS);
-        Self {
+        Ok(Self {
             running_max,
             queued_max: 0,
             running: Arc::new(Semaphore::new(running_max)),
             queued: Arc::new(Semaphore::new(0)),
-        }
+        })
     }
 
     /// So many more may wait for a place.
@@ -52,11 +53,6 @@ impl Bulkhead {
         self.queued_max = calls.min(Semaphore::MAX_PERMITS);
         self.queued = Arc::new(Semaphore::new(self.queued_max));
         self
-    }
-
-    /// Checks the options and names the first that breaks a rule.
-    pub const fn validate(&self) -> Result<(), ConfigError> {
-        ConfigError::unless(self.running_max > 0, "bulkhead", "must let at least 1 call through")
     }
 
     /// A place, at once or after those who came before; dropped, it is free again.

@@ -30,7 +30,7 @@
 //!     .transport(transport.clone())
 //!     .retry(RetryPolicy::full_jitter(Duration::from_millis(100)).max_calls(4).build()?)
 //!     .breaker(CircuitBreaker::builder("api"))
-//!     .bulkhead(Bulkhead::new(64).queue(128))
+//!     .bulkhead(Bulkhead::new(64)?.queue(128))
 //!     .build()?;
 //!
 //! let user = api.get("users/1").send_json::<serde_json::Value>().await?;

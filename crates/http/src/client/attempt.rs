@@ -20,6 +20,9 @@ use super::response::Response;
 use super::within::within;
 use crate::errors::TimedOut;
 
+/// Bytes of memory for a body before the first of it has come.
+const ROOM_AT_ONCE: usize = 64 << 10;
+
 /// An answer that was taken: as received, and as the caller wants it.
 pub(super) struct Taken<T> {
     pub(super) raw: Response<Bytes>,
@@ -140,8 +143,9 @@ enum End {
 
 /// Reads up to `bytes_max`.
 async fn read(mut body: Body, bytes_max: usize) -> (Bytes, End) {
+    // What is announced need not come: memory is taken for a part of it at once, and then as it does.
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    let mut read = BytesMut::with_capacity(announced.min(bytes_max));
+    let mut read = BytesMut::with_capacity(announced.min(bytes_max).min(ROOM_AT_ONCE));
     let end = loop {
         match body.frame().await {
             None => break End::Whole,

@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use http::{Request, Uri};
+use resilience::ConfigError;
 
 use super::body::Body;
 use super::context::Context;
@@ -21,14 +22,27 @@ type Asked = Pin<Box<dyn Future<Output = Result<String, BoxError>> + Send>>;
 
 /// Where a token comes from.
 #[derive(Clone)]
-struct Source(Arc<dyn Fn() -> Asked + Send + Sync>);
+enum Source {
+    Fixed(String),
+    Asked(Arc<dyn Fn() -> Asked + Send + Sync>),
+}
 
 impl Source {
-    fn fixed(token: String) -> Self {
-        Self(Arc::new(move || {
-            let token = token.clone();
-            Box::pin(async move { Ok(token) })
-        }))
+    /// The token for one attempt.
+    async fn token(&self) -> Result<String, BoxError> {
+        let token = match self {
+            Self::Fixed(token) => token.clone(),
+            Self::Asked(provider) => provider().await?,
+        };
+        if token.is_empty() { Err("the credentials are empty".into()) } else { Ok(token) }
+    }
+
+    /// What is wrong with a fixed token; what a provider gives is seen when it gives it.
+    fn check(&self, option: &'static str, in_header: bool) -> Result<(), ConfigError> {
+        let Self::Fixed(token) = self else { return Ok(()) };
+        ConfigError::unless(!token.is_empty(), option, "must not be empty")?;
+        let fits = !in_header || HeaderValue::from_str(token).is_ok();
+        ConfigError::unless(fits, option, "must be a valid header value")
     }
 
     fn asked<F, Fut, E>(provider: F) -> Self
@@ -37,7 +51,7 @@ impl Source {
         Fut: Future<Output = Result<String, E>> + Send + 'static,
         E: Into<BoxError>,
     {
-        Self(Arc::new(move || {
+        Self::Asked(Arc::new(move || {
             let asked = provider();
             Box::pin(async move { asked.await.map_err(Into::into) })
         }))
@@ -55,9 +69,10 @@ fn sensitive(text: &str) -> Result<HeaderValue, BoxError> {
 pub struct Bearer(Source);
 
 impl Bearer {
-    /// Always this token.
+    /// Always this token. One that is empty, or that no header can hold, is refused by the
+    /// adapter's `build()`.
     pub fn token(token: impl Into<String>) -> Self {
-        Self(Source::fixed(token.into()))
+        Self(Source::Fixed(token.into()))
     }
 
     /// What the provider gives, asked for each attempt.
@@ -73,9 +88,13 @@ impl Bearer {
 
 impl Interceptor for Bearer {
     async fn on_request(&self, request: &mut Request<Body>, _: &Context) -> Flow {
-        let token = (self.0.0)().await?;
+        let token = self.0.token().await?;
         request.headers_mut().insert(AUTHORIZATION, sensitive(&format!("Bearer {token}"))?);
         Ok(())
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        self.0.check("Bearer::token", true)
     }
 }
 
@@ -87,19 +106,34 @@ impl fmt::Debug for Bearer {
 
 /// `Authorization: Basic …`.
 #[derive(Clone)]
-pub struct Basic(String);
+pub struct Basic {
+    value: String,
+    fault: Result<(), ConfigError>,
+}
 
 impl Basic {
-    /// A user, and a password that may be empty.
+    /// A user without `:`, which ends it (RFC 7617), and a password that may be empty; neither with
+    /// control characters. The adapter's `build()` refuses others.
     pub fn new(user: &str, password: &str) -> Self {
-        Self(format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
+        let value = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
+        let plain = !user.chars().chain(password.chars()).any(char::is_control);
+        let rules = [
+            (!user.contains(':'), "must have no : in the user"),
+            (plain, "must have no control characters"),
+        ];
+        let unless = |(holds, rule)| ConfigError::unless(holds, "Basic::new", rule);
+        Self { value, fault: rules.into_iter().try_for_each(unless) }
     }
 }
 
 impl Interceptor for Basic {
     async fn on_request(&self, request: &mut Request<Body>, _: &Context) -> Flow {
-        request.headers_mut().insert(AUTHORIZATION, sensitive(&self.0)?);
+        request.headers_mut().insert(AUTHORIZATION, sensitive(&self.value)?);
         Ok(())
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        self.fault
     }
 }
 
@@ -123,9 +157,10 @@ enum Place {
 }
 
 impl ApiKey {
-    /// Always this key, in the header `x-api-key` unless told otherwise.
+    /// Always this key, in the header `x-api-key` unless told otherwise. One that is empty, or that
+    /// its place cannot hold, is refused by the adapter's `build()`, and so is such a place.
     pub fn new(key: impl Into<String>) -> Self {
-        Self { source: Source::fixed(key.into()), place: Place::Header("x-api-key".to_owned()) }
+        Self { source: Source::Fixed(key.into()), place: Place::Header("x-api-key".to_owned()) }
     }
 
     /// What the provider gives, asked for each attempt.
@@ -153,7 +188,7 @@ impl ApiKey {
 
 impl Interceptor for ApiKey {
     async fn on_request(&self, request: &mut Request<Body>, _: &Context) -> Flow {
-        let key = (self.source.0)().await?;
+        let key = self.source.token().await?;
         match &self.place {
             Place::Header(name) => {
                 let name = HeaderName::from_bytes(name.as_bytes())?;
@@ -162,6 +197,19 @@ impl Interceptor for ApiKey {
             Place::Query(name) => *request.uri_mut() = with_query(request.uri(), name, &key)?,
         }
         Ok(())
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        match &self.place {
+            Place::Header(name) => {
+                let fits = HeaderName::from_bytes(name.as_bytes()).is_ok();
+                ConfigError::unless(fits, "ApiKey::in_header", "must be a valid header name")?;
+            }
+            Place::Query(name) => {
+                ConfigError::unless(!name.is_empty(), "ApiKey::in_query", "must not be empty")?;
+            }
+        }
+        self.source.check("ApiKey::new", matches!(self.place, Place::Header(_)))
     }
 }
 

@@ -148,7 +148,8 @@ impl HttpAdapterBuilder {
         self
     }
 
-    /// A header of every request; the request's own goes before it.
+    /// A header of every request; the request's own goes before it. Not the idempotency key, which
+    /// is a request's own.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
             (Ok(name), Ok(value)) => {
@@ -231,7 +232,11 @@ impl HttpAdapterBuilder {
             "max_response_body",
             "must be above zero",
         )?;
-        self.bulkhead.as_ref().map_or(Ok(()), Bulkhead::validate)?;
+        ConfigError::unless(
+            !self.headers.contains_key(&self.keys.header),
+            "header",
+            "must not be the idempotency key, which would be one for all requests",
+        )?;
         let host = host_of(&base);
         if let Some(breakers) = &self.breakers {
             breakers.get(|| host.clone())?;
@@ -239,6 +244,7 @@ impl HttpAdapterBuilder {
         let once = once()?;
         let mut interceptors = self.interceptors;
         interceptors.extend(self.credentials);
+        interceptors.iter().try_for_each(|one| one.fault())?;
         Ok(HttpAdapter::new(Settings {
             base,
             host,

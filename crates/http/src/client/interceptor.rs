@@ -9,6 +9,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use http::Request;
+use resilience::ConfigError;
 
 use super::body::Body;
 use super::context::Context;
@@ -68,6 +69,11 @@ pub trait Interceptor: Send + Sync + 'static {
         let _ = context;
         async { error }
     }
+
+    /// Whether its own options hold together; the adapter's `build()` asks it.
+    fn check(&self) -> Result<(), ConfigError> {
+        Ok(())
+    }
 }
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -75,6 +81,7 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The same as an object.
 pub(super) trait DynInterceptor: Send + Sync {
     fn kind(&self) -> TypeId;
+    fn fault(&self) -> Result<(), ConfigError>;
     fn request<'a>(&'a self, to: &'a mut Request<Body>, context: &'a Context) -> Boxed<'a, Flow>;
     fn response<'a>(&'a self, response: &'a mut Response<Bytes>) -> Boxed<'a, Flow>;
     fn validated<'a>(&'a self, response: &'a Response<Bytes>) -> Boxed<'a, Flow>;
@@ -84,6 +91,10 @@ pub(super) trait DynInterceptor: Send + Sync {
 impl<I: Interceptor> DynInterceptor for I {
     fn kind(&self) -> TypeId {
         TypeId::of::<I>()
+    }
+
+    fn fault(&self) -> Result<(), ConfigError> {
+        self.check()
     }
 
     fn request<'a>(&'a self, to: &'a mut Request<Body>, context: &'a Context) -> Boxed<'a, Flow> {

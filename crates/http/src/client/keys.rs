@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use resilience::ConfigError;
 
 use super::ids::random_id;
 use crate::errors::BoxError;
@@ -40,7 +41,8 @@ impl IdempotencyKeys {
         Self { header: name, ..self }
     }
 
-    /// Keys from here instead of random ones.
+    /// Keys from here instead of random ones. A request for which this gives none that can be sent,
+    /// an empty one for example, fails and is not sent.
     #[must_use]
     pub fn made_by(self, make: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self { make: Some(Arc::new(make)), ..self }
@@ -48,14 +50,18 @@ impl IdempotencyKeys {
 
     /// Adds a key if this request gets one, and says whether it has one now.
     pub(super) fn apply(&self, method: &Method, headers: &mut HeaderMap) -> Result<bool, BoxError> {
-        if headers.contains_key(&self.header) {
+        if let Some(key) = headers.get(&self.header) {
+            ConfigError::unless(!key.is_empty(), "idempotency_key", "must not be empty")?;
             return Ok(true);
         }
         if !self.methods.contains(method) {
             return Ok(false);
         }
         let key = self.make.as_ref().map_or_else(random_id, |make| Ok(make()))?;
-        headers.insert(self.header.clone(), HeaderValue::from_str(&key)?);
+        ConfigError::unless(!key.is_empty(), "made_by", "must not give an empty key")?;
+        let key = HeaderValue::from_str(&key);
+        let unfit = ConfigError::new("made_by", "must give what a header can hold");
+        headers.insert(self.header.clone(), key.map_err(|_| unfit)?);
         Ok(true)
     }
 }

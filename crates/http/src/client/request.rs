@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http_body::Body as HttpBody;
-use resilience::Retry;
+use resilience::{CircuitBreaker, ConfigError, Retry};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -26,7 +26,6 @@ use super::send;
 use super::settings::Settings;
 use super::validate::{Verdict, at_once};
 use crate::errors::BoxError;
-use crate::source::Breakers;
 
 /// A request to be sent, whose answer's body will be a `T`.
 #[must_use = "nothing is sent before send()"]
@@ -61,10 +60,9 @@ impl RequestBuilder {
 impl<T> RequestBuilder<T> {
     /// A header; several of one name are all sent.
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        let header = HeaderName::from_bytes(name.as_bytes())
-            .map_err(BoxError::from)
-            .and_then(|name| Ok((name, HeaderValue::from_str(value)?)));
-        if let Some((name, value)) = self.draft.noted(header) {
+        let name = self.name("header", "must have a valid name", name);
+        let value = self.value("header", "must have a valid value", value);
+        if let (Some(name), Some(value)) = (name, value) {
             self.draft.headers.append(name, value);
         }
         self
@@ -143,14 +141,16 @@ impl<T> RequestBuilder<T> {
         self
     }
 
-    /// The time for each attempt, in place of the adapter's.
-    pub const fn timeout(mut self, timeout: Duration) -> Self {
+    /// The time for each attempt, in place of the adapter's; above zero.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.rule(!timeout.is_zero(), "timeout", "must be above zero");
         self.draft.attempt_timeout = Some(timeout);
         self
     }
 
-    /// The time for all attempts together, in place of the adapter's.
-    pub const fn total_timeout(mut self, timeout: Duration) -> Self {
+    /// The time for all attempts together, in place of the adapter's; above zero.
+    pub fn total_timeout(mut self, timeout: Duration) -> Self {
+        self.rule(!timeout.is_zero(), "total_timeout", "must be above zero");
         self.draft.total_timeout = Some(timeout);
         self
     }
@@ -167,9 +167,10 @@ impl<T> RequestBuilder<T> {
         self
     }
 
-    /// Goes through this breaker, in place of the adapter's.
-    pub fn breaker_override(mut self, breakers: impl Into<Breakers>) -> Self {
-        self.draft.breakers = Some(Some(breakers.into()));
+    /// Goes through this breaker, in place of the adapter's. One that other requests share too:
+    /// made for one request it would never open.
+    pub fn breaker_override(mut self, breaker: CircuitBreaker) -> Self {
+        self.draft.breakers = Some(Some(breaker.into()));
         self
     }
 
@@ -185,10 +186,9 @@ impl<T> RequestBuilder<T> {
         self
     }
 
-    /// Its idempotency key, in place of a random one.
+    /// Its idempotency key, in place of a random one; not empty.
     pub fn idempotency_key(mut self, key: &str) -> Self {
-        let value = HeaderValue::from_str(key).map_err(BoxError::from);
-        if let Some(value) = self.draft.noted(value) {
+        if let Some(value) = self.value("idempotency_key", "must be a valid header value", key) {
             let name = self.draft.settings.keys.header.clone();
             self.draft.headers.insert(name, value);
         }
@@ -203,8 +203,8 @@ impl<T> RequestBuilder<T> {
 
     /// Sends its identifier along, in this header.
     pub fn with_correlation_header(mut self, name: &str) -> Self {
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(BoxError::from);
-        if let Some(name) = self.draft.noted(name) {
+        let option = "with_correlation_header";
+        if let Some(name) = self.name(option, "must be a valid header name", name) {
             self.draft.correlation = Correlation::On(Some(name));
         }
         self
@@ -218,11 +218,30 @@ impl<T> RequestBuilder<T> {
 
     /// Its content type, in place of the body's own.
     pub fn content_type(mut self, value: &str) -> Self {
-        let value = HeaderValue::from_str(value).map_err(BoxError::from);
-        if let Some(value) = self.draft.noted(value) {
+        if let Some(value) = self.value("content_type", "must be a valid header value", value) {
             self.draft.headers.insert(CONTENT_TYPE, value);
         }
         self
+    }
+
+    /// Notes an option that breaks a rule; `send` tells of the first.
+    fn rule(&mut self, holds: bool, option: &'static str, rule: &'static str) {
+        self.draft.noted(ConfigError::unless(holds, option, rule).map_err(BoxError::from));
+    }
+
+    fn name(&mut self, option: &'static str, rule: &'static str, name: &str) -> Option<HeaderName> {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        self.draft.noted(name.map_err(|_| ConfigError::new(option, rule).into()))
+    }
+
+    fn value(
+        &mut self,
+        option: &'static str,
+        rule: &'static str,
+        value: &str,
+    ) -> Option<HeaderValue> {
+        let value = HeaderValue::from_str(value);
+        self.draft.noted(value.map_err(|_| ConfigError::new(option, rule).into()))
     }
 
     /// Sends it. Dropping the future at any point ends it: the place in the bulkhead is free again,

@@ -14,7 +14,7 @@ use http::request::Parts;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
 use resilience::circuit::Permit;
-use resilience::{BreakerRegistry, Call, Classify, Clock, TokioSleeper, Vote};
+use resilience::{BreakerRegistry, Call, CircuitBreaker, Classify, Clock, TokioSleeper, Vote};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -46,16 +46,20 @@ pub struct CircuitBreakerLayer {
 }
 
 impl CircuitBreakerLayer {
-    /// One breaker for all requests, or, from a registry, one for each host and port.
-    pub fn new(breakers: impl Into<Breakers>) -> Self {
-        Self { breakers: breakers.into(), key: Arc::new(host_key), judge: Judge::default() }
+    /// One breaker for all requests.
+    pub fn new(breaker: CircuitBreaker) -> Self {
+        Self::over(breaker.into())
     }
 
     /// One breaker for each host and port, such as `api.test:443`: of the URI, else of the `Host`
     /// header. The host is in lower case; a port that is not given is that of the URI's scheme, 80
     /// where there is none. Requests that name no receiver share the breaker `no-host`.
     pub fn registry(registry: BreakerRegistry) -> Self {
-        Self::new(registry)
+        Self::over(registry.into())
+    }
+
+    fn over(breakers: Breakers) -> Self {
+        Self { breakers, key: Arc::new(host_key), judge: Judge::default() }
     }
 
     /// What a registry is asked for, which must not be empty; host and port if not set.

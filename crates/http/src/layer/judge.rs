@@ -31,7 +31,8 @@ impl Default for Judge {
 impl Judge {
     /// What is called.
     pub(super) fn call(&self, parts: &Parts, replayable: bool) -> Call {
-        let keyed = parts.headers.contains_key(&self.key_header);
+        let key = parts.headers.get(&self.key_header);
+        let keyed = key.is_some_and(|key| !key.is_empty());
         Call::new((&parts.method).into()).keyed(keyed).replayable(replayable)
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use resilience::{Sleeper, TokioSleeper};
+use resilience::{ConfigError, Sleeper, TokioSleeper};
 use tokio::time::Sleep;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -19,15 +19,25 @@ use tower_service::Service;
 use crate::errors::{BoxError, TimedOut};
 
 /// Gives each call below it so much time, the answer's body included.
+///
+/// ```
+/// use std::time::Duration;
+/// use http_adapter::TimeoutLayer;
+///
+/// let layer = TimeoutLayer::new(Duration::from_secs(10))?;
+/// assert!(TimeoutLayer::new(Duration::ZERO).is_err());
+/// # Ok::<(), http_adapter::ConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct TimeoutLayer {
     after: Duration,
 }
 
 impl TimeoutLayer {
-    /// Calls end after this.
-    pub const fn new(after: Duration) -> Self {
-        Self { after }
+    /// Calls end after this, which is above zero.
+    pub fn new(after: Duration) -> Result<Self, ConfigError> {
+        ConfigError::unless(!after.is_zero(), "timeout", "must be above zero")?;
+        Ok(Self { after })
     }
 }
 

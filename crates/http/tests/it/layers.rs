@@ -80,7 +80,7 @@ async fn t12_a_listener_that_panics_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_judge_that_panics_leaves_nothing_behind() {
     let one = breaker("one").trip(Trip::consecutive(1)).build().unwrap();
-    let bulkhead = Bulkhead::new(1);
+    let bulkhead = Bulkhead::new(1).unwrap();
     let mock = MockTransport::new();
     mock.reply(503, "");
     let service =
@@ -283,7 +283,7 @@ async fn state_survives_the_clones_of_a_router() {
 /// The place is held until the body is read, over all clones of the service.
 #[tokio::test(start_paused = true)]
 async fn a_place_is_held_until_the_body_is_read() {
-    let bulkhead = Bulkhead::new(1).queue(1);
+    let bulkhead = Bulkhead::new(1).unwrap().queue(1);
     let mock = MockTransport::new();
     mock.reply(200, "body");
     let layer = BulkheadLayer::new(bulkhead.clone());
@@ -304,8 +304,9 @@ async fn a_place_is_held_until_the_body_is_read() {
 #[tokio::test(start_paused = true)]
 async fn a_timeout_covers_the_body_and_is_retried() {
     let hung = service_fn(|_: Request<_>| pending::<Result<Response<Full<Bytes>>, Infallible>>());
-    let stack =
-        ServiceBuilder::new().layer(RetryLayer::new(calls(2))).layer(TimeoutLayer::new(SECOND));
+    let stack = ServiceBuilder::new()
+        .layer(RetryLayer::new(calls(2)))
+        .layer(TimeoutLayer::new(SECOND).unwrap());
     let error = stack.service(hung).oneshot(request("GET", "")).await.unwrap_err();
     let error = error.downcast::<GaveUp>().unwrap();
     assert_eq!((error.info.calls, error.info.elapsed), (2, Some(SECOND * 3)));
@@ -315,7 +316,7 @@ async fn a_timeout_covers_the_body_and_is_retried() {
         let piece = || (http_body::Frame::data(Bytes::from_static(b"x")), ());
         ready(Ok::<_, Infallible>(Response::new(StreamBody::new(Drip { piece, left: 3 }))))
     });
-    let service = ServiceBuilder::new().layer(TimeoutLayer::new(SECOND)).service(dripping);
+    let service = ServiceBuilder::new().layer(TimeoutLayer::new(SECOND).unwrap()).service(dripping);
     let response = service.oneshot(request("GET", "")).await.unwrap();
     let begun = tokio::time::Instant::now();
     let error = response.into_body().collect().await.unwrap_err();

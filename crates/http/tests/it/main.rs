@@ -6,6 +6,7 @@ mod adapter;
 mod auth;
 mod kit;
 mod layers;
+mod options;
 mod requests;
 mod resilient;
 mod support;

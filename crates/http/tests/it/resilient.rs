@@ -180,7 +180,7 @@ async fn each_receiver_has_its_own_breaker() {
 async fn a_dropped_request_leaves_nothing_behind() {
     let mock = MockTransport::new();
     mock.reply_once(503, "").always(MockReply::silence());
-    let bulkhead = Bulkhead::new(1);
+    let bulkhead = Bulkhead::new(1).unwrap();
     let one = breaker("one").trip(Trip::consecutive(2)).build().unwrap();
     let budget = RetryBudget::ratio(1.0);
     let retry = RetryPolicy::fixed(SECOND * 5).budget(budget.clone()).build().unwrap();
@@ -236,7 +236,7 @@ async fn an_empty_budget_ends_the_retries() {
 async fn a_bulkhead_bounds_the_attempts() {
     let mock = MockTransport::new();
     mock.always(MockReply::silence());
-    let bulkhead = Bulkhead::new(2).queue(1);
+    let bulkhead = Bulkhead::new(2).unwrap().queue(1);
     let api = over(&mock).bulkhead(bulkhead.clone()).attempt_timeout(SECOND * 10).build().unwrap();
     let started: Vec<_> = (0..3)
         .map(|_| {
@@ -262,7 +262,7 @@ async fn what_ran_out_of_time_in_line_was_not_sent() {
     let mock = MockTransport::new();
     mock.always(MockReply::silence());
     let one = breaker("one").trip(Trip::consecutive(1)).build().unwrap();
-    let api = over(&mock).bulkhead(Bulkhead::new(1).queue(1)).breaker(one.clone());
+    let api = over(&mock).bulkhead(Bulkhead::new(1).unwrap().queue(1)).breaker(one.clone());
     let api = api.retry(calls(2)).attempt_timeout(SECOND * 20).build().unwrap();
     let sent = api.post("x").send();
     let sent = tokio::spawn(sent);
@@ -288,7 +288,11 @@ async fn a_full_bulkhead_is_told_as_overload() {
         outcome.error_kind() == Some(resilience::ErrorKind::Overloaded)
     };
     let patient = RetryPolicy::fixed(SECOND).max_calls(4).retry_if(waits).build().unwrap();
-    let api = over(&mock).bulkhead(Bulkhead::new(1)).attempt_timeout(SECOND * 9).build().unwrap();
+    let api = over(&mock)
+        .bulkhead(Bulkhead::new(1).unwrap())
+        .attempt_timeout(SECOND * 9)
+        .build()
+        .unwrap();
     let holding = api.get("x").send();
     let holding = tokio::spawn(holding);
     tokio::task::yield_now().await;
