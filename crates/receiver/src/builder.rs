@@ -12,7 +12,7 @@ use resilience::ConfigError;
 use crate::fingerprint::Fingerprint;
 use crate::idempotency::IdempotencyLayer;
 use crate::key::KeySource;
-use crate::settings::{AfterCrash, InProgress, Missing, Settings, StoreFailure};
+use crate::settings::{AfterCrash, InProgress, Missing, OptionsSet, Settings, StoreFailure};
 
 /// Collects the settings of an [`IdempotencyLayer`]; the defaults are those of the documentation of
 /// each method.
@@ -21,7 +21,9 @@ use crate::settings::{AfterCrash, InProgress, Missing, Settings, StoreFailure};
 pub struct IdempotencyBuilder<St> {
     store: St,
     settings: Settings,
+    heartbeat: Option<Duration>,
     replay_header: String,
+    set: OptionsSet,
 }
 
 impl<St> IdempotencyLayer<St> {
@@ -48,7 +50,7 @@ impl<St> IdempotencyLayer<St> {
 impl<St> IdempotencyBuilder<St> {
     fn new(store: St, settings: Settings) -> Self {
         let replay_header = settings.replay_header.as_str().to_owned();
-        Self { store, settings, replay_header }
+        Self { store, settings, heartbeat: None, replay_header, set: OptionsSet::default() }
     }
 
     /// Where the key is read from: the header `idempotency-key`.
@@ -57,7 +59,7 @@ impl<St> IdempotencyBuilder<St> {
         self
     }
 
-    /// The methods that are protected; others pass: POST and PATCH.
+    /// The methods that are protected, at least one; others pass: POST and PATCH.
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.settings.methods = methods.into_iter().collect();
         self
@@ -89,21 +91,24 @@ impl<St> IdempotencyBuilder<St> {
         self
     }
 
-    /// How long a key is held without a heartbeat, and so how long a crash blocks it: 30 s.
+    /// How long a key is held without a heartbeat, and so how long a crash blocks it: 30 s. Longer
+    /// than heartbeat and `store_timeout` together, and at most `record_ttl`.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = lease;
+        self.set.lease = true;
         self
     }
 
-    /// How often the lease is prolonged while the handler runs: 10 s.
+    /// How often the lease is prolonged while the handler runs: a third of the lease.
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
-        self.settings.heartbeat = heartbeat;
+        self.heartbeat = Some(heartbeat);
         self
     }
 
     /// How long a response is remembered: 24 h. Longer than a caller tries.
     pub fn record_ttl(mut self, record_ttl: Duration) -> Self {
         self.settings.record_ttl = record_ttl;
+        self.set.record_ttl = true;
         self
     }
 
@@ -133,7 +138,8 @@ impl<St> IdempotencyBuilder<St> {
     }
 
     /// The headers of a response that are recorded: `content-type`, `content-encoding`,
-    /// `content-language`, `etag`, `last-modified`, `link`, `location`.
+    /// `content-language`, `etag`, `last-modified`, `link`, `location`. None that is about the
+    /// connection, and not the replay header.
     pub fn kept_headers(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
         self.settings.kept = names.into_iter().collect();
         self
@@ -154,6 +160,7 @@ impl<St> IdempotencyBuilder<St> {
     /// After how long without an answer the store counts as failed: 2 s.
     pub fn store_timeout(mut self, timeout: Duration) -> Self {
         self.settings.store_timeout = timeout;
+        self.set.store_timeout = true;
         self
     }
 
@@ -165,7 +172,9 @@ impl<St> IdempotencyBuilder<St> {
     pub fn build(mut self) -> Result<IdempotencyLayer<St>, ConfigError> {
         let refused = ConfigError::new("replay_header", "must be the name of a header");
         self.settings.replay_header = self.replay_header.parse().map_err(|_| refused)?;
-        self.settings.check()?;
+        self.set.heartbeat = self.heartbeat.is_some();
+        self.settings.heartbeat = self.heartbeat.unwrap_or(self.settings.lease / 3);
+        self.settings.check(self.set)?;
         Ok(IdempotencyLayer::new(self.store, self.settings))
     }
 }
@@ -184,23 +193,42 @@ mod tests {
     #[test]
     fn the_defaults_hold_together() {
         assert_eq!(built(|builder| builder), Ok(()));
-        assert_eq!(Settings::webhook_id().check(), Ok(()));
+        assert_eq!(Settings::webhook_id().check(OptionsSet::default()), Ok(()));
     }
 
     #[test]
-    fn settings_that_contradict_each_other_are_refused() {
+    fn what_could_never_work_is_refused_by_name() {
         let secs = Duration::from_secs;
         let wait = InProgress::wait(Duration::MAX);
+        let kept = |name: &'static str| [HeaderName::from_static(name)];
         assert_eq!(built(|b| b.key(KeySource::header("a b"))), Err("key"));
+        assert_eq!(built(|b| b.methods([])), Err("methods"));
         assert_eq!(built(|b| b.replay_header("")), Err("replay_header"));
-        assert_eq!(built(|b| b.heartbeat(secs(0))), Err("heartbeat"));
-        assert_eq!(built(|b| b.lease(secs(12))), Err("heartbeat"));
-        assert_eq!(built(|b| b.lease(secs(13))), Ok(()));
+        assert_eq!(built(|b| b.replay_header("etag")), Err("replay_header"));
+        assert_eq!(built(|b| b.kept_headers(kept("transfer-encoding"))), Err("kept_headers"));
+        assert_eq!(built(|b| b.kept_headers([])), Ok(()));
         assert_eq!(built(|b| b.store_timeout(secs(0))), Err("store_timeout"));
-        assert_eq!(built(|b| b.record_ttl(secs(29))), Err("record_ttl"));
         assert_eq!(built(|b| b.max_body(0)), Err("max_body"));
         assert_eq!(built(|b| b.max_response(0)), Err("max_response"));
+        assert_eq!(built(|b| b.max_body(usize::MAX).max_response(usize::MAX)), Ok(()));
         assert_eq!(built(|b| b.record_ttl(Duration::MAX)), Err("record_ttl"));
+        assert_eq!(built(|b| b.lease(Duration::MAX)), Err("lease"));
         assert_eq!(built(|b| b.in_progress(wait)), Err("in_progress"));
+    }
+
+    /// Of two that contradict each other the one that was set.
+    #[test]
+    fn an_error_names_what_was_set() {
+        let secs = Duration::from_secs;
+        assert_eq!(built(|b| b.lease(secs(3))), Err("lease"));
+        assert_eq!(built(|b| b.lease(secs(4))), Ok(()), "the heartbeat is a third");
+        assert_eq!(built(|b| b.lease(secs(0))), Err("lease"));
+        assert_eq!(built(|b| b.heartbeat(secs(0))), Err("heartbeat"));
+        assert_eq!(built(|b| b.heartbeat(secs(28))), Err("heartbeat"));
+        assert_eq!(built(|b| b.lease(secs(12)).heartbeat(secs(10))), Err("heartbeat"));
+        assert_eq!(built(|b| b.store_timeout(secs(20))), Err("store_timeout"));
+        assert_eq!(built(|b| b.record_ttl(secs(29))), Err("record_ttl"));
+        assert_eq!(built(|b| b.lease(secs(90_000))), Err("lease"));
+        assert_eq!(built(|b| b.lease(secs(90_000)).record_ttl(secs(90_000))), Ok(()));
     }
 }

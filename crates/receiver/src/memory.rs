@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use resilience::ConfigError;
 use tokio::time::Instant;
 
 use crate::error::StoreError;
@@ -20,11 +21,21 @@ const RECORDS_MAX_DEFAULT: usize = 100_000;
 const BYTES_MAX_DEFAULT: usize = 64 << 20;
 /// Later than any record need last.
 const FAR: Duration = Duration::from_secs(100 * 366 * 86_400);
+/// Room for a record with a long key and a short response.
+const BYTES_MAX_MIN: usize = 1_024;
 /// Bytes counted for a record besides its texts.
 const RECORD_BYTES: usize = 256;
 
 /// Records in memory: for tests, and for one process whose repeats may be handled again after a
 /// restart.
+///
+/// Its bounds are 100,000 records and 64 MiB, or those of [`bounded`](Self::bounded). When it is
+/// full, the finished record that would expire first is forgotten, before its time: a repeat of that
+/// request then runs the handler again. Requests in progress are never forgotten; if they fill it,
+/// another request is refused ([`StoreError::Full`], by the layer as `on_store_error` says). A
+/// response larger than all the room is given to its caller and not remembered. What has expired
+/// is removed by the next request. So that no live record is lost, give it room for all requests of
+/// a `record_ttl`: each takes 256 bytes, its key and scope twice, kept headers and body.
 #[derive(Debug)]
 pub struct MemoryIdempotencyStore {
     records_max: usize,
@@ -33,10 +44,24 @@ pub struct MemoryIdempotencyStore {
 }
 
 impl MemoryIdempotencyStore {
-    /// A store for at most this many records, whose keys and responses take at most about this many
-    /// bytes.
-    #[must_use]
-    pub fn bounded(records_max: usize, bytes_max: usize) -> Self {
+    /// A store for at most `records_max` records, at least 1, whose keys and responses take at most
+    /// about `bytes_max` bytes, at least 1 KiB.
+    ///
+    /// ```
+    /// use receiver::MemoryIdempotencyStore;
+    ///
+    /// let store = MemoryIdempotencyStore::bounded(10_000, 16 << 20)?;
+    /// assert!(MemoryIdempotencyStore::bounded(0, 16 << 20).is_err());
+    /// # Ok::<(), receiver::ConfigError>(())
+    /// ```
+    pub fn bounded(records_max: usize, bytes_max: usize) -> Result<Self, ConfigError> {
+        ConfigError::unless(records_max > 0, "records_max", "must be at least 1")?;
+        let room = bytes_max >= BYTES_MAX_MIN;
+        ConfigError::unless(room, "bytes_max", "must be at least 1,024, which one record takes")?;
+        Ok(Self::of(records_max, bytes_max))
+    }
+
+    fn of(records_max: usize, bytes_max: usize) -> Self {
         Self { records_max, bytes_max, shelf: Mutex::default() }
     }
 
@@ -48,7 +73,7 @@ impl MemoryIdempotencyStore {
 impl Default for MemoryIdempotencyStore {
     /// For 100,000 records and 64 MiB.
     fn default() -> Self {
-        Self::bounded(RECORDS_MAX_DEFAULT, BYTES_MAX_DEFAULT)
+        Self::of(RECORDS_MAX_DEFAULT, BYTES_MAX_DEFAULT)
     }
 }
 

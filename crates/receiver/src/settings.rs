@@ -80,6 +80,27 @@ pub enum StoreFailure {
 
 /// A day is more than any caller waits; stores count in microseconds.
 const SPAN_MAX: Duration = Duration::from_secs(10 * 366 * 86_400);
+/// Timers go by milliseconds, and a lease must have room for heartbeats.
+const LEASE_MIN: Duration = Duration::from_millis(10);
+
+/// Headers about one connection and the form of one message: on a replay they would be wrong.
+const OF_MESSAGES: [HeaderName; 5] = [
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::TRAILER,
+];
+
+/// Which options were set, of those that may contradict each other.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "a set of four options")]
+pub(crate) struct OptionsSet {
+    pub(crate) lease: bool,
+    pub(crate) heartbeat: bool,
+    pub(crate) record_ttl: bool,
+    pub(crate) store_timeout: bool,
+}
 
 type Scope = dyn Fn(&Parts) -> String + Send + Sync;
 type StoreIf = dyn Fn(StatusCode) -> bool + Send + Sync;
@@ -161,29 +182,56 @@ impl Settings {
         })
     }
 
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    /// Checks the options together; `set` tells which of those that may contradict each other were
+    /// set, so that the error names no default.
+    pub(crate) fn check(&self, set: OptionsSet) -> Result<(), ConfigError> {
         const SPAN: &str = "must be at most 10 years";
         let (InProgress::Conflict409 { retry_after: told }
         | InProgress::Retry503 { retry_after: told }
         | InProgress::Wait { at_most: told }) = self.in_progress;
-        let reaction = self.heartbeat.saturating_add(self.store_timeout);
+        let left_out = |name: &HeaderName| !self.kept.contains(name);
         let rules = [
             (self.key.is_valid(), "key", "must name a header that can exist"),
+            (!self.methods.is_empty(), "methods", "must name at least one"),
             // A store that may take for ever holds every request for as long.
             (!self.store_timeout.is_zero(), "store_timeout", "must be above zero"),
-            (!self.heartbeat.is_zero(), "heartbeat", "must be above zero"),
-            // So that one that fails is not yet the end of the lease.
-            (reaction < self.lease, "heartbeat", "must with store_timeout be less than lease"),
-            // A record that is gone before its lease protects nothing.
-            (self.record_ttl >= self.lease, "record_ttl", "must be at least lease"),
+            (!set.heartbeat || !self.heartbeat.is_zero(), "heartbeat", "must be above zero"),
             (self.body_bytes_max > 0, "max_body", "must be at least 1 byte"),
             (self.response_bytes_max > 0, "max_response", "must be at least 1 byte"),
             (self.record_ttl <= SPAN_MAX, "record_ttl", SPAN),
             (told <= SPAN_MAX, "in_progress", SPAN),
+            // On a replay it would stand in the place of the recorded one.
+            (left_out(&self.replay_header), "replay_header", "must not be one of kept_headers"),
+            (OF_MESSAGES.iter().all(left_out), "kept_headers", "must not be about the connection"),
         ];
         rules
             .into_iter()
-            .try_for_each(|(holds, option, rule)| ConfigError::unless(holds, option, rule))
+            .try_for_each(|(holds, option, rule)| ConfigError::unless(holds, option, rule))?;
+        self.check_lease(set)
+    }
+
+    fn check_lease(&self, set: OptionsSet) -> Result<(), ConfigError> {
+        // So that a heartbeat that fails is not yet the end of the lease.
+        let (option, rule) = match set {
+            OptionsSet { heartbeat: true, .. } => {
+                ("heartbeat", "must with store_timeout be less than lease")
+            }
+            OptionsSet { lease: false, store_timeout: true, .. } => {
+                ("store_timeout", "must with heartbeat be less than lease")
+            }
+            _ => ("lease", "must be more than heartbeat and store_timeout together"),
+        };
+        let reaction = self.heartbeat.saturating_add(self.store_timeout);
+        ConfigError::unless(reaction < self.lease, option, rule)?;
+        ConfigError::unless(self.lease >= LEASE_MIN, "lease", "must be at least 10 ms")?;
+        // A record that is gone before its lease protects nothing.
+        let (option, rule) = match set {
+            OptionsSet { lease: true, record_ttl: false, .. } => {
+                ("lease", "must be at most record_ttl")
+            }
+            _ => ("record_ttl", "must be at least lease"),
+        };
+        ConfigError::unless(self.record_ttl >= self.lease, option, rule)
     }
 }
 

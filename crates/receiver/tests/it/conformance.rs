@@ -261,7 +261,7 @@ async fn postgres_prunes_what_has_expired_piece_by_piece() {
 
 #[tokio::test]
 async fn memory_makes_room_but_never_of_what_is_in_progress() {
-    let store = MemoryIdempotencyStore::bounded(2, 1 << 20);
+    let store = MemoryIdempotencyStore::bounded(2, 1 << 20).unwrap();
     let begin = async |name: &str| {
         let key = key(name);
         store.begin(&BeginRequest::new(&key, &ONE)).await
@@ -278,7 +278,7 @@ async fn memory_makes_room_but_never_of_what_is_in_progress() {
 
 #[tokio::test]
 async fn memory_is_bounded_in_bytes() {
-    let store = MemoryIdempotencyStore::bounded(1_000, 10_000);
+    let store = MemoryIdempotencyStore::bounded(1_000, 10_000).unwrap();
     for number in 0..100 {
         let key = key(&number.to_string());
         let token = started(store.begin(&BeginRequest::new(&key, &ONE)).await);
@@ -289,4 +289,15 @@ async fn memory_is_bounded_in_bytes() {
         kept += usize::from(store.forget(&key(&number.to_string())).await.unwrap());
     }
     assert_eq!(kept, 2, "of 4,000 bytes and a head each, two fit");
+}
+
+#[test]
+fn a_store_without_room_is_not_made() {
+    for (records_max, bytes_max, option) in
+        [(0, 0, "records_max"), (0, usize::MAX, "records_max"), (1, 1_023, "bytes_max")]
+    {
+        let refused = MemoryIdempotencyStore::bounded(records_max, bytes_max).unwrap_err();
+        assert_eq!(refused.option, option);
+    }
+    assert!(MemoryIdempotencyStore::bounded(usize::MAX, usize::MAX).is_ok());
 }
