@@ -26,6 +26,8 @@ const HANDLER_TIMEOUT: Duration = Duration::from_secs(300);
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(25);
 const CONCURRENCY_MAX: usize = 10_000;
+const LEASE_MIN: Duration = Duration::from_millis(10);
+const HEARTBEAT_MIN: Duration = Duration::from_millis(1);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(crate) type Handler<R> = Arc<dyn Fn(Message) -> Boxed<R> + Send + Sync>;
@@ -155,13 +157,14 @@ impl<R: Send + 'static> WorkerBuilder<R> {
         self
     }
 
-    /// How long a message stays hidden after its consumer has died; 30 s if not set.
+    /// How long a message stays hidden after its consumer has died, at least 10 ms; 30 s if not set.
     pub const fn lease(mut self, lease: Duration) -> Self {
         self.options.limits.lease = lease;
         self
     }
 
-    /// How often a lease is prolonged while the handler runs; a third of the lease if not set.
+    /// How often a lease is prolonged while the handler runs, at most half of the lease; a third of
+    /// it if not set.
     pub const fn heartbeat(mut self, every: Duration) -> Self {
         self.options.heartbeat = Some(every);
         self
@@ -261,7 +264,9 @@ fn default_retry() -> Result<Retry, ConfigError> {
 fn check(limits: &Limits) -> Result<(), ConfigError> {
     let rules = [
         ((1..=CONCURRENCY_MAX).contains(&limits.concurrency), "concurrency", "must be 1 to 10,000"),
-        (!limits.heartbeat.is_zero(), "heartbeat", "must be above zero"),
+        // Timers go by milliseconds, and a lease must have room for heartbeats.
+        (limits.lease >= LEASE_MIN, "lease", "must be at least 10 ms"),
+        (limits.heartbeat >= HEARTBEAT_MIN, "heartbeat", "must be at least 1 ms"),
         // So that one that fails is not yet the end of the lease.
         (limits.heartbeat <= limits.lease / 2, "heartbeat", "must be at most half of the lease"),
         (!limits.wait.is_zero(), "wait", "must be above zero"),

@@ -53,7 +53,10 @@ impl Handled {
         handled.hinted(class.retry_after).vote(class.breaker)
     }
 
-    /// The receiver asked to be left alone for so long. Only a retry takes it.
+    /// The receiver asked to be left alone for so long. Only a retry takes it, and follows it as a
+    /// `Retry-After`: as the policy's rule says, for at least 1 s and at most the rule's cap (1 h
+    /// under the worker's own policy, 60 s under one of yours), with up to a tenth and at most 1 s
+    /// on top. Zero is 1 s too.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         self.hinted(RetryAfter::Wait(wait))

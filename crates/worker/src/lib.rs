@@ -11,7 +11,7 @@
 //! use resilience::RetryPolicy;
 //! use worker::{MemoryQueue, Message, NewMessage, QueueAdmin, Worker};
 //!
-//! let queue = MemoryQueue::bounded(1_000);
+//! let queue = MemoryQueue::bounded(1_000)?;
 //! queue.enqueue(NewMessage::new("invoice 17")).await?;
 //! let (done, all_done) = tokio::sync::oneshot::channel::<()>();
 //! let done = std::sync::Mutex::new(Some(done));

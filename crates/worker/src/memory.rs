@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use resilience::{Sleeper, Timestamp, TokioSleeper};
+use resilience::{ConfigError, Sleeper, Timestamp, TokioSleeper};
 use tokio::sync::Notify;
 
 use crate::error::QueueError;
@@ -30,18 +30,19 @@ struct Inner<S> {
 }
 
 impl MemoryQueue {
-    /// For at most this many messages, by tokio's clock.
-    #[must_use]
-    pub fn bounded(messages_max: usize) -> Self {
+    /// For at most this many messages, at least 1, dead letters included; another is refused as
+    /// [`QueueError::Full`]. By tokio's clock.
+    pub fn bounded(messages_max: usize) -> Result<Self, ConfigError> {
         Self::with(messages_max, TokioSleeper::new())
     }
 }
 
 impl<S> MemoryQueue<S> {
-    /// For at most this many messages, by this clock.
-    pub fn with(messages_max: usize, sleeper: S) -> Self {
+    /// The same by this clock.
+    pub fn with(messages_max: usize, sleeper: S) -> Result<Self, ConfigError> {
+        ConfigError::unless(messages_max > 0, "messages_max", "must be at least 1")?;
         let (shelf, news) = (Mutex::default(), Notify::new());
-        Self { inner: Arc::new(Inner { sleeper, messages_max, shelf, news }) }
+        Ok(Self { inner: Arc::new(Inner { sleeper, messages_max, shelf, news }) })
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {

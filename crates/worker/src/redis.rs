@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use ::redis::aio::{ConnectionLike, ConnectionManager};
 use ::redis::{FromRedisValue, Script, ScriptInvocation};
-use resilience::Timestamp;
+use resilience::{ConfigError, Timestamp};
 use tokio::time::{Instant, sleep};
 
 use self::fields::{Fields, micros, of_history, of_new};
@@ -32,6 +32,8 @@ macro_rules! step {
 
 /// How often an idle queue is asked, unless told otherwise.
 const POLL: Duration = Duration::from_millis(100);
+/// Asked more often than that, an idle queue would keep its server busy.
+const POLL_MIN: Duration = Duration::from_millis(1);
 
 /// A queue in Redis. Consumers and producers share it by the same server, prefix and name.
 #[derive(Clone)]
@@ -83,12 +85,12 @@ impl<C> RedisQueue<C> {
         self
     }
 
-    /// How often the server is asked while there is no message; every 100 ms if never called. A
-    /// message that was put in meanwhile waits for so long at most.
-    #[must_use]
-    pub const fn poll_every(mut self, poll: Duration) -> Self {
+    /// How often the server is asked while there is no message, at least 1 ms; every 100 ms if never
+    /// called. A message that was put in meanwhile waits for so long at most.
+    pub fn poll_every(mut self, poll: Duration) -> Result<Self, ConfigError> {
+        ConfigError::unless(poll >= POLL_MIN, "poll_every", "must be at least 1 ms")?;
         self.poll = poll;
-        self
+        Ok(self)
     }
 
     /// A step on this queue. Its name stands in braces: in a cluster everything of one queue is on
@@ -156,7 +158,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Queue for RedisQueue<C> 
                 return Ok(messages);
             }
             // At least a little, or a message that falls due would be asked for without a pause.
-            let due = next.unwrap_or(self.poll).max(Duration::from_millis(1));
+            let due = next.unwrap_or(self.poll).max(POLL_MIN);
             sleep(due.min(self.poll).min(left)).await;
         }
     }

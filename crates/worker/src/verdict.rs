@@ -4,6 +4,7 @@
 //! at a time, set aside with reason and description, or given back.
 //! Never: I/O, a clock, a count of its own: the attempts are those that the queue counted.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use resilience::{Chance, Next, Retry, RetryAfter, RetrySession, StopReason, Timestamp, Tried};
@@ -12,8 +13,9 @@ use crate::error::BoxError;
 use crate::handled::{End, told};
 use crate::message::{History, Message};
 
-/// A retry that the budget does not pay for is put off by this, and up to as much again.
-const BUDGET_WAIT: Duration = Duration::from_secs(10);
+/// A retry that the budget does not pay for is put off by this, and up to as much again. So is one
+/// about which the policy's own code panics.
+const PUT_OFF: Duration = Duration::from_secs(10);
 
 /// How an attempt ended.
 #[derive(Debug)]
@@ -92,13 +94,17 @@ impl Case<'_> {
             begun: self.begun(),
         };
         let mut session = self.retry.resume(tried);
-        let (due, delay) = match session.failed(&End::outcome(error, hint), self.now, chance) {
-            Next::Again { at, delay, .. } => (at, delay),
-            Next::Stop(StopReason::BudgetEmpty) => {
-                let delay = chance.between(BUDGET_WAIT, BUDGET_WAIT * 2);
+        let outcome = End::outcome(error, hint);
+        let next = catch_unwind(AssertUnwindSafe(|| session.failed(&outcome, self.now, chance)));
+        let (due, delay) = match next {
+            Ok(Next::Again { at, delay, .. }) => (at, delay),
+            // A policy's own code that panics has said nothing: the attempts that the queue counts
+            // bound it.
+            Ok(Next::Stop(StopReason::BudgetEmpty)) | Err(_) => {
+                let delay = chance.between(PUT_OFF, PUT_OFF * 2);
                 (self.now.plus(delay), delay)
             }
-            Next::Stop(stop) => return self.bury(word(stop).to_owned(), &told(error)),
+            Ok(Next::Stop(stop)) => return self.bury(word(stop).to_owned(), &told(error)),
         };
         let history =
             History { begun: Some(self.begun()), last_wait: delay, last_error: Some(told(error)) };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use resilience::{RetryAfterRule, RetryBudget, RetryPolicy};
+use resilience::{Outcome, RetryAfterRule, RetryBudget, RetryPolicy};
 
 use super::*;
 use crate::message::LeaseToken;
@@ -116,7 +116,7 @@ fn reasons() {
     let first = message(1, History::default());
     let reject = End::Reject { reason: "bad_schema".to_owned(), error: "no field".into() };
     assert_eq!(buried(judge(&first, &policy(), Ended::Handled(reject))).0, "bad_schema");
-    let never = RetryPolicy::fixed(SECOND).retry_if(|_: &resilience::Outcome<'_>| false);
+    let never = RetryPolicy::fixed(SECOND).retry_if(|_: &Outcome<'_>| false);
     let never = never.build().unwrap();
     assert_eq!(buried(judge(&first, &never, failed(RetryAfter::Absent))).0, "not_retryable");
     let old = History { begun: Some(Timestamp::EPOCH), ..History::default() };
@@ -144,5 +144,16 @@ fn an_empty_budget_puts_off_and_never_sets_aside() {
     let budget = RetryBudget::ratio(0.1);
     let retry = RetryPolicy::fixed(SECOND).budget(budget).max_calls(3).build().unwrap();
     let again = again(judge(&message(1, History::default()), &retry, failed(RetryAfter::Absent)));
-    assert!(again.due >= NOW.plus(BUDGET_WAIT), "{:?}", again.due);
+    assert!(again.due >= NOW.plus(PUT_OFF), "{:?}", again.due);
+}
+
+/// A policy's own code that panics neither loses the message nor repeats it without an end.
+#[test]
+fn a_predicate_that_panics_puts_the_message_off() {
+    let retry = RetryPolicy::fixed(SECOND).retry_if(|_: &Outcome<'_>| panic!("no word"));
+    let retry = retry.max_calls(2).build().unwrap();
+    let verdict = judge(&message(1, History::default()), &retry, failed(RetryAfter::Absent));
+    assert!(again(verdict).due >= NOW.plus(PUT_OFF));
+    let third = message(3, History::default());
+    assert!(Case { message: &third, retry: &retry, now: NOW }.is_exhausted());
 }

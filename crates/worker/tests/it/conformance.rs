@@ -23,7 +23,7 @@ async fn suite(queue: &(impl QueueAdmin + Clone)) {
 
 #[tokio::test(start_paused = true)]
 async fn memory_passes() {
-    suite(&MemoryQueue::bounded(1_000)).await;
+    suite(&MemoryQueue::bounded(1_000).unwrap()).await;
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn no_two_consumers_get_one_message(queue: &(impl QueueAdmin + Clone)) {
 
 #[tokio::test(start_paused = true)]
 async fn memory_is_bounded() {
-    let queue = MemoryQueue::bounded(1);
+    let queue = MemoryQueue::bounded(1).unwrap();
     put(&queue, "a").await;
     assert!(matches!(queue.enqueue(NewMessage::new("b")).await, Err(QueueError::Full)));
 }

@@ -10,7 +10,7 @@ use crate::support::{LONG, one, put, told};
 
 #[tokio::test(start_paused = true)]
 async fn what_is_in_hand_is_finished() {
-    let queue = MemoryQueue::bounded(10);
+    let queue = MemoryQueue::bounded(10).unwrap();
     for id in ["a", "b", "c"] {
         put(&queue, id).await;
     }
@@ -40,7 +40,7 @@ async fn what_is_in_hand_is_finished() {
 /// DU-12: an attempt that a shutdown cuts off is not counted, however often that happens.
 #[tokio::test(start_paused = true)]
 async fn du_12_what_does_not_finish_in_time_is_given_back_uncounted() {
-    let queue = MemoryQueue::bounded(10);
+    let queue = MemoryQueue::bounded(10).unwrap();
     put(&queue, "m").await;
     for _ in 0..5 {
         let (stop, stopped) = oneshot::channel::<()>();
@@ -66,7 +66,7 @@ async fn du_12_what_does_not_finish_in_time_is_given_back_uncounted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_comes_during_the_shutdown_is_given_back() {
-    let queue = MemoryQueue::bounded(10);
+    let queue = MemoryQueue::bounded(10).unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let (observer, mut ends) = told();
     let worker = Worker::builder(queue.clone())

@@ -25,7 +25,7 @@ pub(crate) async fn connection(url: &str) -> ConnectionManager {
 }
 
 pub(crate) async fn in_redis(url: &str) -> RedisQueue {
-    RedisQueue::new(connection(url).await, "test").poll_every(ms(10))
+    RedisQueue::new(connection(url).await, "test").poll_every(ms(10)).unwrap()
 }
 
 /// A message, waiting for it as long as need be.

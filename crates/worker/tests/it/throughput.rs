@@ -59,7 +59,7 @@ async fn each_exactly_once(consumers: Vec<impl QueueAdmin + Clone>) {
 
 #[tokio::test]
 async fn four_consumers_in_memory_handle_each_of_10_000_once() {
-    let queue = MemoryQueue::bounded(MESSAGES);
+    let queue = MemoryQueue::bounded(MESSAGES).unwrap();
     each_exactly_once((0..4).map(|_| queue.clone()).collect()).await;
 }
 

@@ -26,7 +26,7 @@ async fn later(span: Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_waits_in_the_queue_until_it_is_due() {
-    let queue = MemoryQueue::bounded(10);
+    let queue = MemoryQueue::bounded(10).unwrap();
     put(&queue, "m").await;
     let (observer, mut ends) = told();
     let clock = TokioSleeper::new();
@@ -52,7 +52,7 @@ async fn a_retry_waits_in_the_queue_until_it_is_due() {
 
 #[tokio::test(start_paused = true)]
 async fn panics_are_tried_again_and_in_the_end_set_aside() {
-    let queue = MemoryQueue::bounded(10);
+    let queue = MemoryQueue::bounded(10).unwrap();
     put(&queue, "m").await;
     let (observer, mut ends) = told();
     let worker = Worker::builder(queue.clone())
@@ -82,7 +82,7 @@ async fn a_result_is_classified_as_told() {
             "throttled".into()
         }
     }
-    let queue = MemoryQueue::bounded(10);
+    let queue = MemoryQueue::bounded(10).unwrap();
     put(&queue, "throttled").await;
     put(&queue, "bad").await;
     let (observer, mut ends) = told();
@@ -109,7 +109,7 @@ async fn a_result_is_classified_as_told() {
 /// While the breaker is open nothing is received, and no attempt is used up; half-open, one is.
 #[tokio::test(start_paused = true)]
 async fn an_open_breaker_leaves_the_queue_alone() {
-    let queue = MemoryQueue::bounded(100);
+    let queue = MemoryQueue::bounded(100).unwrap();
     for n in 0..10 {
         put(&queue, &format!("m{n}")).await;
     }
@@ -157,7 +157,7 @@ async fn an_open_breaker_leaves_the_queue_alone() {
 /// It opens while the queue is waiting for a message: the one that comes is given back unhandled.
 #[tokio::test(start_paused = true)]
 async fn a_message_received_as_the_breaker_opens_is_given_back() {
-    let queue = MemoryQueue::bounded(100);
+    let queue = MemoryQueue::bounded(100).unwrap();
     let breaker = CircuitBreaker::builder("b").clock(TokioSleeper::new()).build().unwrap();
     let (observer, mut ends) = told();
     let worker = Worker::builder(queue.clone())
@@ -180,7 +180,7 @@ async fn a_message_received_as_the_breaker_opens_is_given_back() {
 /// DU-04: the lease is prolonged while the handler runs.
 #[tokio::test(start_paused = true)]
 async fn du_04_a_slow_handler_keeps_its_message() {
-    let queue = MemoryQueue::bounded(10);
+    let queue = MemoryQueue::bounded(10).unwrap();
     put(&queue, "slow").await;
     let (observer, mut ends) = told();
     let worker = Worker::builder(queue.clone())
@@ -210,7 +210,7 @@ impl Drop for Guard {
 /// DU-05: whoever has lost the lease stops, and its result changes nothing.
 #[tokio::test(start_paused = true)]
 async fn du_05_a_handler_whose_lease_is_lost_is_dropped() {
-    let queue = MemoryQueue::bounded(10);
+    let queue = MemoryQueue::bounded(10).unwrap();
     put(&queue, "m").await;
     let (observer, mut ends) = told();
     let (tokens, mut token) = mpsc::unbounded_channel();
@@ -239,7 +239,7 @@ async fn du_05_a_handler_whose_lease_is_lost_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_never_ends_is_ended() {
-    let queue = MemoryQueue::bounded(10);
+    let queue = MemoryQueue::bounded(10).unwrap();
     put(&queue, "m").await;
     let (observer, mut ends) = told();
     let worker = Worker::builder(queue.clone())
@@ -259,7 +259,7 @@ async fn a_handler_that_never_ends_is_ended() {
 /// DU-10: a message that kills whoever takes it is bounded by the receipts that the queue counted.
 #[tokio::test(start_paused = true)]
 async fn du_10_a_message_that_killed_its_consumers_is_set_aside_unseen() {
-    let queue = MemoryQueue::bounded(10);
+    let queue = MemoryQueue::bounded(10).unwrap();
     put(&queue, "poison").await;
     for _ in 0..3 {
         one(&queue, ms(100)).await;
@@ -278,7 +278,7 @@ async fn du_10_a_message_that_killed_its_consumers_is_set_aside_unseen() {
 
 #[tokio::test(start_paused = true)]
 async fn no_more_run_at_once_than_allowed_and_none_waits_under_a_lease() {
-    let queue = MemoryQueue::bounded(100);
+    let queue = MemoryQueue::bounded(100).unwrap();
     for n in 0..20 {
         put(&queue, &format!("m{n}")).await;
     }
@@ -325,7 +325,7 @@ impl WorkerObserver for Rude {
 
 #[tokio::test(start_paused = true)]
 async fn an_observer_that_panics_changes_nothing() {
-    let queue = MemoryQueue::bounded(10);
+    let queue = MemoryQueue::bounded(10).unwrap();
     queue.enqueue(NewMessage::new("m")).await.unwrap();
     let (observer, mut ends) = told();
     let worker = Worker::builder(queue.clone())
@@ -340,7 +340,7 @@ async fn an_observer_that_panics_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_may_be_chosen_at_run_time() {
-    let memory = MemoryQueue::bounded(10);
+    let memory = MemoryQueue::bounded(10).unwrap();
     put(&memory, "m").await;
     let queue: Arc<dyn worker::DynQueue> = Arc::new(memory);
     let got = one(&queue, LONG).await;
@@ -354,13 +354,17 @@ fn the_broken_option_is_named() {
     let builder = || {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let _inside = runtime.enter();
-        Worker::builder(MemoryQueue::bounded(1)).handler(|_| async { Handled::done() })
+        Worker::builder(MemoryQueue::bounded(1).unwrap()).handler(|_| async { Handled::done() })
     };
     let second = Duration::from_secs(1);
     let rows = [
         (builder().concurrency(0), "concurrency"),
         (builder().lease(second).heartbeat(second), "heartbeat"),
-        (builder().lease(Duration::ZERO), "heartbeat"),
+        (builder().lease(Duration::ZERO), "lease"),
+        (builder().lease(ms(9)), "lease"),
+        (builder().heartbeat(Duration::ZERO), "heartbeat"),
+        (builder().heartbeat(Duration::MAX), "heartbeat"),
+        (builder().concurrency(usize::MAX), "concurrency"),
         (builder().wait(Duration::ZERO), "wait"),
         (builder().handler_timeout(Duration::ZERO), "handler_timeout"),
         (builder().queue_timeout(Duration::ZERO), "queue_timeout"),
@@ -368,5 +372,12 @@ fn the_broken_option_is_named() {
     for (builder, field) in rows {
         assert_eq!(builder.build().unwrap_err().option, field);
     }
-    assert_eq!(Worker::builder(MemoryQueue::bounded(1)).build().unwrap_err().option, "handler");
+    assert_eq!(
+        Worker::builder(MemoryQueue::bounded(1).unwrap()).build().unwrap_err().option,
+        "handler"
+    );
+    assert_eq!(MemoryQueue::with(0, TokioSleeper::new()).unwrap_err().option, "messages_max");
+    let whole = builder().lease(Duration::MAX).wait(Duration::MAX).grace(Duration::ZERO);
+    let whole = whole.handler_timeout(Duration::MAX).queue_timeout(Duration::MAX);
+    assert!(whole.build().is_ok());
 }
