@@ -30,12 +30,12 @@ const RECORD_BYTES: usize = 256;
 /// restart.
 ///
 /// Its bounds are 100,000 records and 64 MiB, or those of [`bounded`](Self::bounded). When it is
-/// full, the finished record that would expire first is forgotten, before its time: a repeat of that
-/// request then runs the handler again. Requests in progress are never forgotten; if they fill it,
-/// another request is refused ([`StoreError::Full`], by the layer as `on_store_error` says). A
-/// response larger than all the room is given to its caller and not remembered. What has expired
-/// is removed by the next request. So that no live record is lost, give it room for all requests of
-/// a `record_ttl`: each takes 256 bytes, its key and scope twice, kept headers and body.
+/// full, the finished record that would expire first is forgotten, before its time: a repeat of
+/// that request then runs the handler again. Requests in progress are never forgotten; if they fill
+/// it, another request is refused ([`StoreError::Full`], by the layer as `on_store_error` says). A
+/// response larger than all the room is given to its caller and not remembered. What has expired is
+/// removed by the next request. So that no live record is lost, give it room for all requests of a
+/// `record_ttl`: each takes 256 bytes, its key and scope twice, kept headers and body.
 #[derive(Debug)]
 pub struct MemoryIdempotencyStore {
     records_max: usize,

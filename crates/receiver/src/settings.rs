@@ -172,8 +172,8 @@ impl Settings {
         }
     }
 
-    /// Whether a response of this status is recorded. A predicate that panics has said nothing; then
-    /// the rule counts that holds where there is none.
+    /// Whether a response of this status is recorded. A predicate that panics has said nothing;
+    /// then the rule counts that holds where there is none.
     pub(crate) fn records(&self, status: StatusCode) -> bool {
         let told = catch_unwind(AssertUnwindSafe(|| (self.store_if)(status)));
         told.unwrap_or_else(|_| {

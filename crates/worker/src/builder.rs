@@ -157,7 +157,8 @@ impl<R: Send + 'static> WorkerBuilder<R> {
         self
     }
 
-    /// How long a message stays hidden after its consumer has died, at least 10 ms; 30 s if not set.
+    /// How long a message stays hidden after its consumer has died, at least 10 ms; 30 s if not
+    /// set.
     pub const fn lease(mut self, lease: Duration) -> Self {
         self.options.limits.lease = lease;
         self

@@ -8,7 +8,7 @@
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
-//! use resilience::RetryPolicy;
+//! use worker::resilience::RetryPolicy;
 //! use worker::{MemoryQueue, Message, NewMessage, QueueAdmin, Worker};
 //!
 //! let queue = MemoryQueue::bounded(1_000)?;
@@ -50,6 +50,8 @@ mod queue;
 mod redis;
 mod run;
 mod verdict;
+
+pub use resilience;
 
 #[cfg(feature = "redis")]
 pub use crate::redis::RedisQueue;

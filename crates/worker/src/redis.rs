@@ -85,8 +85,8 @@ impl<C> RedisQueue<C> {
         self
     }
 
-    /// How often the server is asked while there is no message, at least 1 ms; every 100 ms if never
-    /// called. A message that was put in meanwhile waits for so long at most.
+    /// How often the server is asked while there is no message, at least 1 ms; every 100 ms if
+    /// never called. A message that was put in meanwhile waits for so long at most.
     pub fn poll_every(mut self, poll: Duration) -> Result<Self, ConfigError> {
         ConfigError::unless(poll >= POLL_MIN, "poll_every", "must be at least 1 ms")?;
         self.poll = poll;

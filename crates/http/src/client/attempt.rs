@@ -143,7 +143,8 @@ enum End {
 
 /// Reads up to `bytes_max`.
 async fn read(mut body: Body, bytes_max: usize) -> (Bytes, End) {
-    // What is announced need not come: memory is taken for a part of it at once, and then as it does.
+    // What is announced need not come: memory is taken for a part of it at once, and then as it
+    // does.
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut read = BytesMut::with_capacity(announced.min(bytes_max).min(ROOM_AT_ONCE));
     let end = loop {

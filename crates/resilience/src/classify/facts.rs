@@ -176,8 +176,8 @@ impl ErrorKind {
         None
     }
 
-    /// Whether the receiver certainly saw nothing of the request. Sending it again is then the first
-    /// time, whatever its method.
+    /// Whether the receiver certainly saw nothing of the request. Sending it again is then the
+    /// first time, whatever its method.
     ///
     /// ```
     /// use resilience::classify::ErrorKind;

@@ -109,7 +109,9 @@ impl RetryBuilder {
         self
     }
 
-    /// The longest wait; 30 s if not set, where waits grow.
+    /// The longest wait; 30 s if not set. Only for waits that grow: `build()` refuses it for those
+    /// of `fixed` and `schedule`, where each wait is what you say, and for `custom`. How long a
+    /// receiver's own wish is followed is bounded by [`RetryAfterRule::cap`] in any case.
     pub fn cap(mut self, longest: Duration) -> Self {
         self.cap = Some(longest);
         self
