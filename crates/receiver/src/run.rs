@@ -177,8 +177,7 @@ impl<St: IdempotencyStore> Run<St> {
             return Response::from_parts(parts, Full::new(body));
         }
         let stored = StoredResponse::keep(&parts, &body, &settings.kept);
-        let complete = self.store.complete(token, &stored, settings.record_ttl);
-        match self.within(complete).await {
+        match self.complete(token, &stored).await {
             Ok(()) => {
                 tracing::debug!(outcome = "recorded", "keyed request");
                 Response::from_parts(parts, Full::new(body))
@@ -195,6 +194,24 @@ impl<St: IdempotencyStore> Run<St> {
                     StoreFailure::Open => Response::from_parts(parts, Full::new(body)),
                     StoreFailure::Closed503 => Problem::StoreUnavailable.whole(),
                 }
+            }
+        }
+    }
+
+    /// Asks the store once more if it failed: the handler has taken effect, and a connection that
+    /// was cut is a new one the second time.
+    async fn complete(
+        &self,
+        token: &LeaseToken,
+        stored: &StoredResponse,
+    ) -> Result<(), StoreError> {
+        let complete = || self.within(self.store.complete(token, stored, self.settings.record_ttl));
+        match complete().await {
+            Ok(()) => Ok(()),
+            Err(StoreError::Stale) => Err(StoreError::Stale),
+            Err(error) => {
+                tracing::warn!(%error, "response not recorded at the first attempt");
+                complete().await
             }
         }
     }

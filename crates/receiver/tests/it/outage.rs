@@ -1,9 +1,13 @@
 //! The store stops, hangs and comes back.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
-use receiver::{IdempotencyLayer, IdempotencyStore, StoreFailure};
+use receiver::{
+    Begin, BeginRequest, IdempotencyLayer, IdempotencyStore, LeaseToken, MemoryIdempotencyStore,
+    ScopedKey, StoreError, StoreFailure, StoredResponse,
+};
 use testparts::{Postgres, Redis};
 
 use crate::support::{Handler, Server, postgres, redis};
@@ -93,5 +97,57 @@ async fn a_response_that_was_not_recorded_is_kept_back_unless_open() {
         parts.stop();
         handler.release();
         assert_eq!(first.await.unwrap().status, status);
+    }
+}
+
+/// A store whose first `complete` fails: before it has recorded, or after.
+struct Blinks {
+    inner: MemoryIdempotencyStore,
+    completes: AtomicUsize,
+    records_first: bool,
+}
+
+impl IdempotencyStore for Blinks {
+    async fn begin(&self, request: &BeginRequest<'_>) -> Result<Begin, StoreError> {
+        self.inner.begin(request).await
+    }
+
+    async fn heartbeat(&self, token: &LeaseToken, lease: Duration) -> Result<(), StoreError> {
+        self.inner.heartbeat(token, lease).await
+    }
+
+    async fn complete(
+        &self,
+        token: &LeaseToken,
+        response: &StoredResponse,
+        record_ttl: Duration,
+    ) -> Result<(), StoreError> {
+        let is_first = self.completes.fetch_add(1, Ordering::SeqCst) == 0;
+        if !is_first || self.records_first {
+            self.inner.complete(token, response, record_ttl).await?;
+        }
+        if is_first { Err(StoreError::unavailable("blinked")) } else { Ok(()) }
+    }
+
+    async fn abandon(&self, token: &LeaseToken) -> Result<(), StoreError> {
+        self.inner.abandon(token).await
+    }
+
+    async fn forget(&self, key: &ScopedKey) -> Result<bool, StoreError> {
+        self.inner.forget(key).await
+    }
+}
+
+/// ID-02: what the handler did is recorded though the store failed once in between.
+#[tokio::test]
+async fn id_02_a_store_that_blinks_loses_no_response() {
+    for records_first in [false, true] {
+        let (inner, completes) = (MemoryIdempotencyStore::default(), AtomicUsize::new(0));
+        let store = Blinks { inner, completes, records_first };
+        let (server, handler) = server(store, StoreFailure::Closed503).await;
+        let first = server.post("k", "body").await;
+        assert_eq!((first.status, first.text().as_str()), (StatusCode::CREATED, "run 1"));
+        assert!(server.post("k", "body").await.is_replay());
+        assert_eq!(handler.runs(), 1);
     }
 }
