@@ -71,7 +71,9 @@ impl Job {
         let mut request = self.request();
         for interceptor in &self.interceptors {
             let flow = interceptor.request(&mut request, context).await;
-            flow.map_err(|error| HttpError::wrap(Kind::Interceptor, context, error))?;
+            flow.map_err(|error| {
+                HttpError::wrap(Kind::Interceptor, context, error).before_sending(true)
+            })?;
         }
         self.settings.observers.tell(|observer| observer.on_start(context));
         let mut raw = self.exchange(request, context).await?;

@@ -186,6 +186,7 @@ impl Job {
     fn timed_out(&self, session: &RetrySession) -> HttpError {
         let context = self.context.at_attempt(self.attempts);
         let error = HttpError::of(HttpErrorKind::TotalTimeout, context, None);
+        let error = error.before_sending(self.sent == 0);
         self.stopped(self.judged(error), session, StopReason::Elapsed)
     }
 

@@ -38,7 +38,8 @@ fn by_text(error: &(dyn Error + 'static)) -> Clue {
     let text = error.to_string();
     let is_dns = text == "dns error" || text.starts_with("failed to lookup address information");
     let connecting = matches!(text.as_str(), "client error (Connect)" | "tcp connect error");
-    Clue { kind: is_dns.then_some(ErrorKind::Dns), connecting, ..Clue::default() }
+    let not_sent = text == "client error (Canceled)";
+    Clue { kind: is_dns.then_some(ErrorKind::Dns), connecting, not_sent }
 }
 
 #[cfg(feature = "reqwest")]

@@ -45,6 +45,11 @@ fn what_fails_before_the_connection_stands_was_not_sent() {
     assert_eq!(fault_of(&garbage), ErrorKind::Tls);
     let cut = Connecting(io::Error::from(io::ErrorKind::ConnectionReset));
     assert_eq!(fault_of(&cut), ErrorKind::NotSent);
+    #[derive(Debug, thiserror::Error)]
+    #[error("client error (Canceled)")]
+    struct Canceled(#[source] io::Error);
+    let waiting = Canceled(io::Error::from(io::ErrorKind::BrokenPipe));
+    assert_eq!(fault_of(&waiting), ErrorKind::NotSent, "it waited for a connection that broke");
     let refused = Connecting(io::Error::from(io::ErrorKind::ConnectionRefused));
     assert_eq!(fault_of(&refused), ErrorKind::ConnectionRefused);
 }

@@ -10,7 +10,7 @@ use http_adapter::resilience::{
     BreakerRegistry, Replay, RetryBudget, RetryPolicy, State, StopReason, TokioSleeper, Trip,
 };
 use http_adapter::testing::{MockReply, MockTransport, SpyObserver};
-use http_adapter::{Bulkhead, HttpErrorKind, IdempotencyKeys, Order};
+use http_adapter::{Bearer, Bulkhead, HttpErrorKind, IdempotencyKeys, Order};
 use http_body_util::Full;
 
 use crate::support::{SECOND, breaker, calls, over};
@@ -277,6 +277,24 @@ async fn what_ran_out_of_time_in_line_was_not_sent() {
     assert_eq!((error.kind(), error.is_not_sent()), (HttpErrorKind::AttemptTimeout, false));
     assert_eq!(error.info().unwrap().stop, Some(StopReason::UnsafeMethod));
     assert!(matches!(one.state(), State::Open { .. }));
+}
+
+/// Credentials that could not be had are asked for again, also for a POST: nothing was sent.
+#[tokio::test(start_paused = true)]
+async fn what_failed_before_it_was_sent_is_made_again_whatever_its_method() {
+    let mock = MockTransport::new();
+    mock.reply(200, "");
+    let asked = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let provider = move || {
+        let first = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+        let token = if first { Err(ErrorKind::TimedOut.into()) } else { Ok("t".to_owned()) };
+        async move { token as Result<String, std::io::Error> }
+    };
+    let one = breaker("one").trip(Trip::consecutive(1)).build().unwrap();
+    let api = over(&mock).auth(Bearer::provider(provider)).breaker(one.clone());
+    let api = api.retry(calls(2)).build().unwrap();
+    let response = api.post("x").send().await.unwrap();
+    assert_eq!((response.info().unwrap().calls, one.state()), (1, State::Closed));
 }
 
 /// Who is turned away by the bulkhead fails at once, and comes back where a predicate wants it.
