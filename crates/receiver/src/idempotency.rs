@@ -142,7 +142,12 @@ impl<St> IdempotencyLayer<St> {
         };
         match key {
             Some(key) => {
-                let key = ScopedKey { scope: asked(|| (settings.scope)(&parts))?, key };
+                let scope = asked(|| (settings.scope)(&parts))?;
+                if scope.contains('\0') {
+                    // PostgreSQL keeps none, and what all stores refuse is one thing to know.
+                    return Err(Problem::KeyMalformed);
+                }
+                let key = ScopedKey { scope, key };
                 let fingerprint = settings.fingerprint.of(&parts, &body);
                 let (store, settings) = (Arc::clone(&self.store), Arc::clone(settings));
                 let run = Run { store, settings, key, fingerprint };

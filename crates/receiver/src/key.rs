@@ -51,8 +51,8 @@ impl KeySource {
         Self(Kind::WebhookId)
     }
 
-    /// From anything in the request, for example an event id in the body: 1 to 255 bytes, or none,
-    /// which counts as missing. A request for which it panics is answered 500 and not handled.
+    /// From anything in the request, for example an event id in the body: 1 to 255 bytes without
+    /// U+0000, or none, which counts as missing. A request for which it panics is answered 500 and not handled.
     pub fn from_fn(read: impl Fn(&Parts, &[u8]) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Kind::Custom(Arc::new(read)))
     }
@@ -90,8 +90,9 @@ impl fmt::Debug for KeySource {
     }
 }
 
+/// Within the bounds, and storable: PostgreSQL keeps no U+0000.
 fn fits(key: &str) -> bool {
-    (1..=KEY_BYTES_MAX).contains(&key.len())
+    (1..=KEY_BYTES_MAX).contains(&key.len()) && !key.contains('\0')
 }
 
 /// The value of the header; a second line is allowed only if it says the same.
@@ -216,5 +217,7 @@ mod tests {
         assert_eq!(read(&source, &[]), Ok(Some("body".to_owned())));
         let empty = KeySource::from_fn(|_, _| Some(String::new()));
         assert_eq!(read(&empty, &[]), Err(Malformed));
+        let nul = KeySource::from_fn(|_, _| Some("a\0b".to_owned()));
+        assert_eq!(read(&nul, &[]), Err(Malformed), "DB-01");
     }
 }

@@ -89,3 +89,15 @@ async fn a_key_may_come_from_the_body() {
         assert_eq!(server.send(request, body.as_bytes()).await.text(), said);
     }
 }
+
+/// DB-01: what one of the stores cannot keep is refused by the layer, and not by its store for ever.
+#[tokio::test]
+async fn db_01_a_scope_that_cannot_be_kept_is_refused() {
+    let handler = Handler::new();
+    let layer = IdempotencyLayer::builder(MemoryIdempotencyStore::default());
+    let layer = layer.scope(|_| "a\0b".to_owned()).build().unwrap();
+    let server = Server::start(handler.app(layer)).await;
+    let refused = server.post("k", "").await;
+    assert_eq!((refused.status.as_u16(), &*refused.text()), (400, "idempotency_key_malformed"));
+    assert_eq!(handler.runs(), 0);
+}
