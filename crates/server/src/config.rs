@@ -6,7 +6,9 @@
 
 pub(crate) mod bounds;
 mod error;
+mod hidden;
 pub(crate) mod raw;
+mod reader;
 pub(crate) mod settings;
 pub(crate) mod source;
 

@@ -1,9 +1,8 @@
 //! Settings that were checked: what `app` builds everything from.
 //!
 //! In: settings as written. Out: values of the types that the lower crates take.
-//! Never: show a secret in `Debug`, or a value in an error; the name and the rule are enough.
+//! Never: show a value in an error; the name and the rule are enough.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,7 +16,9 @@ use tracing_subscriber::EnvFilter;
 
 use super::bounds::Bounds;
 use super::error::ConfigError;
-use super::raw::{Raw, Value, Written};
+use super::hidden::Hidden;
+use super::raw::Raw;
+use super::reader::{Reader, to_u32};
 use crate::schema_check::Validation;
 use crate::spelling;
 
@@ -31,25 +32,6 @@ const VALIDATIONS: [(&str, Validation); 3] =
     [("off", Validation::Off), ("warn", Validation::Warn), ("enforce", Validation::Enforce)];
 /// How much is logged.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-/// Characters of a secret that is given, at least.
-const SECRET_CHARS_MIN: usize = 16;
-
-/// A text that is not shown.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Hidden(String);
-
-impl Hidden {
-    /// The text.
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("<hidden>")
-    }
-}
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,85 +144,7 @@ impl Settings {
     }
 }
 
-/// Reads single settings, with errors that name them.
-struct Reader<'a>(&'a Raw);
-
 impl Reader<'_> {
-    fn fault(&self, key: &str, rule: &str) -> ConfigError {
-        let name = self.0.get(key).map_or_else(|| format!("`{key}`"), |it| it.name.clone());
-        ConfigError(format!("{name} {rule}"))
-    }
-
-    /// An empty text is no text, so that a variable can take a setting back.
-    fn optional(&self, key: &str) -> Option<&str> {
-        match self.0.get(key) {
-            Some(Written { value: Value::Text(text), .. }) if !text.is_empty() => Some(text),
-            _ => None,
-        }
-    }
-
-    fn text(&self, key: &str) -> Result<&str, ConfigError> {
-        self.optional(key).ok_or_else(|| self.fault(key, "must not be empty"))
-    }
-
-    fn list(&self, key: &str) -> &[String] {
-        match self.0.get(key) {
-            Some(Written { value: Value::List(list), .. }) => list,
-            _ => &[],
-        }
-    }
-
-    fn flag(&self, key: &str) -> Result<bool, ConfigError> {
-        match self.0.get(key) {
-            Some(Written { value: Value::Flag(flag), .. }) => Ok(*flag),
-            _ => Err(self.fault(key, "must be true or false")),
-        }
-    }
-
-    fn in_range(
-        &self,
-        key: &str,
-        range: &std::ops::RangeInclusive<u64>,
-    ) -> Result<u64, ConfigError> {
-        match self.0.get(key) {
-            Some(Written { value: Value::Whole(number), .. }) if range.contains(number) => {
-                Ok(*number)
-            }
-            _ => {
-                let rule = format!("must be from {} to {}", range.start(), range.end());
-                Err(self.fault(key, &rule))
-            }
-        }
-    }
-
-    /// A number of things, 1 or more.
-    fn count(&self, key: &str, most: usize) -> Result<usize, ConfigError> {
-        let number = self.in_range(key, &(1..=most as u64))?;
-        Ok(usize::try_from(number).unwrap_or(most))
-    }
-
-    fn span(&self, key: &str) -> Result<Duration, ConfigError> {
-        spelling::duration(self.text(key)?).map_err(|rule| self.fault(key, &rule))
-    }
-
-    fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Result<T, ConfigError> {
-        let text = self.text(key)?;
-        let found = choices.iter().find(|(name, _)| *name == text);
-        found.map(|(_, value)| *value).ok_or_else(|| {
-            let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-            self.fault(key, &spelling::one_of(&names))
-        })
-    }
-
-    fn hidden(&self, key: &str) -> Result<Option<Hidden>, ConfigError> {
-        let Some(text) = self.optional(key) else { return Ok(None) };
-        if text.chars().count() < SECRET_CHARS_MIN {
-            let rule = format!("must have at least {SECRET_CHARS_MIN} characters");
-            return Err(self.fault(key, &rule));
-        }
-        Ok(Some(Hidden(text.to_owned())))
-    }
-
     fn listen_address(&self) -> Result<String, ConfigError> {
         let text = self.text("listen_address")?;
         let port = text
@@ -391,8 +295,4 @@ pub(crate) fn policy_field(field: &str) -> &str {
         "backoff.delays" => "schedule",
         other => other.strip_prefix("backoff.").unwrap_or(other),
     }
-}
-
-fn to_u32(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
