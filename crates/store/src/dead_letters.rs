@@ -9,7 +9,7 @@ use resilience::Timestamp;
 
 use crate::Reply;
 use crate::inbox::{Accepted, NewMessage};
-use crate::page::PageOf;
+use crate::page::{Looked, PageOf};
 use crate::recall::Once;
 
 /// Which dead letters.
@@ -23,7 +23,7 @@ pub struct DeadFilter {
     pub reason: Option<DeadReason>,
     /// Only these event types; empty for all.
     pub event_types: Vec<String>,
-    /// Given up before then.
+    /// Given up before then, by [`keys_within`](crate::page::keys_within).
     pub before: Option<Timestamp>,
     /// Given up at or after then.
     pub after: Option<Timestamp>,
@@ -44,13 +44,13 @@ pub enum Replayed {
 
 /// Reads and moves of dead letters.
 pub trait DeadLetters: Send + Sync {
-    /// Dead letters of the organisation by place (time of death).
+    /// Looks at dead letters of the organisation by place (time of death).
     fn list(
         &self,
         org: PublicId,
         filter: DeadFilter,
         page: PageOf<u64>,
-    ) -> Reply<'_, Vec<DeadLetter>>;
+    ) -> Reply<'_, Looked<DeadLetter, u64>>;
     /// How many there are.
     fn count(&self, org: PublicId, filter: DeadFilter) -> Reply<'_, u64>;
     /// One dead letter.

@@ -14,7 +14,7 @@ use domain::message::Message;
 use resilience::{Term, Timestamp};
 
 use crate::Reply;
-use crate::page::PageOf;
+use crate::page::{Looked, PageOf};
 use crate::recall::Once;
 
 /// A stored attempt.
@@ -97,7 +97,7 @@ pub struct SentFilter {
     pub message: MessageFilter,
     /// Only deliveries that stand so; empty for all.
     pub standings: Vec<Standing>,
-    /// Payloads too; then the page ends with the row that fills it ([`payloads_fill`]).
+    /// Payloads too; then the look ends with the row that fills the page ([`payloads_fill`]).
     pub payloads: bool,
 }
 
@@ -136,13 +136,13 @@ pub struct MessageFilter {
     pub event_types: Vec<String>,
     /// Only with this tag.
     pub tag: Option<String>,
-    /// Accepted before then (exclusive).
+    /// Accepted before then (exclusive), by [`keys_within`](crate::page::keys_within).
     pub before: Option<Timestamp>,
     /// Accepted at or after then.
     pub after: Option<Timestamp>,
 }
 
-/// Which attempts; the message's fields are filtered with `message`.
+/// Which attempts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttemptFilter {
     /// Only to this endpoint.
@@ -151,7 +151,7 @@ pub struct AttemptFilter {
     pub status: Option<u8>,
     /// Hundreds of the status code: 0 (no answer), 100, 200, 300, 400, 500.
     pub status_class: Option<u16>,
-    /// By message.
+    /// By message; its times are about the attempt, which was recorded then.
     pub message: MessageFilter,
 }
 
@@ -181,38 +181,37 @@ pub trait History: Send + Sync {
         app: AppKey,
         which: crate::directory::IdOrUid,
     ) -> Reply<'_, Option<Arc<Message>>>;
-    /// Messages of an application, newest first unless the page says otherwise. Payloads only when
-    /// asked for; then the page ends with the row that fills it ([`payloads_fill`]).
+    /// Looks at messages of an application. Payloads only when asked for; then the look ends with the
+    /// row that fills the page ([`payloads_fill`]).
     fn messages(
         &self,
         app: AppKey,
         filter: MessageFilter,
         page: PageOf<MessageKey>,
         payloads: bool,
-    ) -> Reply<'_, Vec<Message>>;
-    /// Attempts of a message by attempt key.
+    ) -> Reply<'_, Looked<Message, MessageKey>>;
+    /// Looks at attempts of a message by attempt key.
     fn attempts_of(
         &self,
         message: MessageKey,
         filter: AttemptFilter,
         page: PageOf<AttemptKey>,
-    ) -> Reply<'_, Vec<AttemptRow>>;
-    /// Attempts to an endpoint by attempt key.
+    ) -> Reply<'_, Looked<AttemptRow, AttemptKey>>;
+    /// Looks at attempts to an endpoint by attempt key.
     fn attempts_to(
         &self,
         endpoint: EndpointKey,
         filter: AttemptFilter,
         page: PageOf<AttemptKey>,
-    ) -> Reply<'_, Vec<AttemptRow>>;
-    /// Messages of an application with a delivery to this endpoint of it, newest first unless the
-    /// page says otherwise. Each message of the application that the page passes is looked at.
+    ) -> Reply<'_, Looked<AttemptRow, AttemptKey>>;
+    /// Looks at messages of an application for those with a delivery to this endpoint of it.
     fn messages_to(
         &self,
         app: AppKey,
         endpoint: EndpointKey,
         filter: SentFilter,
         page: PageOf<MessageKey>,
-    ) -> Reply<'_, Vec<Sent>>;
+    ) -> Reply<'_, Looked<Sent, MessageKey>>;
     /// Attempts to an endpoint that were recorded from `from` on and before `until`, to the 4 ms of
     /// their keys. Each of them is looked at, in pieces between which other reads have their turn.
     fn count_attempts(

@@ -12,7 +12,7 @@ use resilience::Timestamp;
 
 use crate::Reply;
 use crate::history::SentFilter;
-use crate::page::PageOf;
+use crate::page::{Looked, PageOf};
 use crate::recall::Once;
 
 /// The place behind everything.
@@ -273,8 +273,13 @@ pub trait Tasks: Send + Sync {
     ) -> Reply<'static, Option<Box<Task>>>;
     /// One task of an organisation.
     fn task(&self, org: PublicId, id: PublicId) -> Reply<'_, Option<Box<Task>>>;
-    /// Tasks of an organisation by the key of their id.
-    fn tasks(&self, org: PublicId, filter: TaskFilter, page: PageOf<u64>) -> Reply<'_, Vec<Task>>;
+    /// Looks at tasks of an organisation by the key of their id.
+    fn tasks(
+        &self,
+        org: PublicId,
+        filter: TaskFilter,
+        page: PageOf<u64>,
+    ) -> Reply<'_, Looked<Task, u64>>;
     /// Tasks that run, oldest first, at most `limit`.
     fn running(&self, limit: usize) -> Reply<'_, Vec<Task>>;
     /// Those of the messages that wait to be sent to the endpoint. Ones that were accepted and

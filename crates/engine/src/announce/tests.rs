@@ -56,7 +56,7 @@ impl World {
 
     async fn messages(&self) -> Vec<Message> {
         let history = &self.stored.stores.history;
-        history.messages(self.teller, Default::default(), all(), true).await.unwrap()
+        history.messages(self.teller, Default::default(), all(), true).await.unwrap().rows
     }
 
     /// What was announced, in order.

@@ -137,7 +137,7 @@ impl World {
     async fn attempted(&self, message: MessageKey) {
         let page = PageOf { beyond: None, direction: Direction::Ascending, limit: PAGE_ROWS_MAX };
         let filter = AttemptFilter::default();
-        while self.store.attempts_of(message, filter.clone(), page).await.unwrap().is_empty() {
+        while self.store.attempts_of(message, filter.clone(), page).await.unwrap().rows.is_empty() {
             tokio::task::yield_now().await;
         }
     }

@@ -75,5 +75,5 @@ async fn find(
     let filter = DeadFilter { app: Some(app), endpoint: Some(endpoint), ..DeadFilter::default() };
     let page = PageOf { beyond: None, direction: Direction::Ascending, limit: 1 };
     let found = stores.dead_letters.list(snapshot.app.org, filter, page).await?;
-    Ok(found.first().map(|letter| letter.message))
+    Ok(found.rows.first().map(|letter| letter.message))
 }

@@ -14,7 +14,7 @@ use domain::ids::{AttemptKey, EndpointKey, MessageKey};
 use domain::limits::PAGE_ROWS_MAX;
 use store::dead_letters::DeadFilter;
 use store::history::{AttemptFilter, AttemptRow, MessageFilter, SentFilter};
-use store::page::{Direction, PageOf};
+use store::page::{Direction, Looked, PageOf};
 use store::tasks::{Act, During, END, Letters, Piece, Task, WHOLE_APP, Work};
 use store::{StoreError, Stores};
 
@@ -37,7 +37,7 @@ pub(super) async fn replays(
         Work::DeadLetters(letters) => Ok(search.named(&letters.ids)),
         Work::Missing(during) => search.missing(*during).await,
         Work::Again(filter, class) => search.again(filter, *class).await,
-        Work::Purge => Ok(search.gathered().piece(endpoint.key, false)),
+        Work::Purge => Ok(search.gathered().piece(endpoint.key, None)),
     }
 }
 
@@ -47,8 +47,7 @@ pub(super) async fn purges(stores: &Stores, task: &Task, from: u64) -> Result<Pi
     let page = page(from, MessageKey);
     let found = stores.history.messages(task.spec.app, filter, page, false).await?;
     let mut gathered = Gathered::new(task, from, LOOK_MAX);
-    let full = found.len() >= LOOK_MAX;
-    for message in found {
+    for message in found.rows {
         if !gathered.takes(message.key.0) {
             break;
         }
@@ -56,7 +55,7 @@ pub(super) async fn purges(stores: &Stores, task: &Task, from: u64) -> Result<Pi
             gathered.acts.push((message.key.0, message.key, Act::Purge));
         }
     }
-    Ok(gathered.piece(WHOLE_APP, full))
+    Ok(gathered.piece(WHOLE_APP, found.reached.map(|key| key.0)))
 }
 
 /// Rows after a place.
@@ -93,9 +92,9 @@ impl Gathered {
         !self.is_closed
     }
 
-    /// The piece; unless the page was `full` or not looked at to its end, nothing is left.
-    fn piece(self, endpoint: EndpointKey, full: bool) -> Piece {
-        let reached = if self.is_closed || full { self.reached } else { END };
+    /// The piece, from a look that `looked` up to there, or to the end of the list.
+    fn piece(self, endpoint: EndpointKey, looked: Option<u64>) -> Piece {
+        let reached = if self.is_closed { self.reached } else { looked.unwrap_or(END) };
         Piece { endpoint, from: self.from, acts: self.acts, reached }
     }
 }
@@ -142,9 +141,8 @@ impl Search<'_> {
         let filter = DeadFilter { app: app_key, endpoint, ..filter };
         let page = page(self.from, |place| place);
         let found = self.stores.dead_letters.list(app.app.org, filter, page).await?;
-        let full = found.len() >= LOOK_MAX;
         let mut gathered = self.gathered();
-        for letter in found {
+        for letter in found.rows {
             if !gathered.takes(letter.place) {
                 break;
             }
@@ -156,7 +154,7 @@ impl Search<'_> {
                 gathered.acts.push((letter.place, letter.message, Act::Replay));
             }
         }
-        Ok(gathered.piece(self.endpoint.key, full))
+        Ok(gathered.piece(self.endpoint.key, found.reached))
     }
 
     /// Whether a send of the message to the endpoint was begun in the span. None of a dead letter
@@ -164,13 +162,13 @@ impl Search<'_> {
     async fn failed_in(&self, message: MessageKey, during: During) -> Result<bool, StoreError> {
         let mut beyond = None;
         loop {
-            let rows = self.attempts(message, beyond, Direction::Ascending, LOOK_MAX).await?;
-            if rows.iter().any(|row| during.holds(row.attempt.started_at)) {
+            let found = self.attempts(message, beyond, Direction::Ascending, LOOK_MAX).await?;
+            if found.rows.iter().any(|row| during.holds(row.attempt.started_at)) {
                 return Ok(true);
             }
-            match rows.last() {
-                Some(last) if rows.len() >= LOOK_MAX => beyond = Some(last.key),
-                _ => return Ok(false),
+            beyond = found.reached;
+            if beyond.is_none() {
+                return Ok(false);
             }
         }
     }
@@ -181,7 +179,7 @@ impl Search<'_> {
         beyond: Option<AttemptKey>,
         direction: Direction,
         limit: usize,
-    ) -> Result<Vec<AttemptRow>, StoreError> {
+    ) -> Result<Looked<AttemptRow, AttemptKey>, StoreError> {
         let filter =
             AttemptFilter { endpoint: Some(self.endpoint.key), ..AttemptFilter::default() };
         let page = PageOf { beyond, direction, limit };
@@ -202,7 +200,7 @@ impl Search<'_> {
             }
             gathered.acts.push((message.0, message, Act::Replay));
         }
-        gathered.piece(self.endpoint.key, false)
+        gathered.piece(self.endpoint.key, None)
     }
 
     async fn missing(&self, during: During) -> Result<Piece, StoreError> {
@@ -210,9 +208,8 @@ impl Search<'_> {
             MessageFilter { before: during.until, after: during.since, ..MessageFilter::default() };
         let page = page(self.from, MessageKey);
         let found = self.stores.history.messages(self.task.spec.app, filter, page, false).await?;
-        let full = found.len() >= LOOK_MAX;
         let mut gathered = self.gathered();
-        for message in found {
+        for message in found.rows {
             if !gathered.takes(message.key.0) {
                 break;
             }
@@ -223,7 +220,7 @@ impl Search<'_> {
                 gathered.acts.push((message.key.0, message.key, Act::Send));
             }
         }
-        Ok(gathered.piece(self.endpoint.key, full))
+        Ok(gathered.piece(self.endpoint.key, found.reached.map(|key| key.0)))
     }
 
     async fn never_sent(&self, message: MessageKey) -> Result<bool, StoreError> {
@@ -235,9 +232,8 @@ impl Search<'_> {
         let page = page(self.from, MessageKey);
         let (app, endpoint) = (self.task.spec.app, self.endpoint.key);
         let found = self.stores.history.messages_to(app, endpoint, filter.clone(), page).await?;
-        let full = found.len() >= LOOK_MAX;
         let mut gathered = self.gathered();
-        for sent in found {
+        for sent in found.rows {
             let message = sent.message.key;
             if !gathered.takes(message.0) {
                 break;
@@ -254,7 +250,7 @@ impl Search<'_> {
                 gathered.acts.push((message.0, message, act));
             }
         }
-        Ok(gathered.piece(self.endpoint.key, full))
+        Ok(gathered.piece(self.endpoint.key, found.reached.map(|key| key.0)))
     }
 
     /// Whether the last send was answered with this class of status, 0 for no answer.
@@ -265,6 +261,6 @@ impl Search<'_> {
     ) -> Result<bool, StoreError> {
         let Some(class) = class else { return Ok(true) };
         let last = self.attempts(message, None, Direction::Descending, 1).await?;
-        Ok(last.iter().any(|row| row.attempt.status() / 100 * 100 == class))
+        Ok(last.rows.iter().any(|row| row.attempt.status() / 100 * 100 == class))
     }
 }

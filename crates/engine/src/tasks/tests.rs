@@ -12,6 +12,7 @@ use store::conformance::{START, samples};
 use store::history::SentFilter;
 use store::ledger::Follow;
 use store::memory::MemoryStore;
+use store::page::LOOK_ROWS_MAX;
 use store::tasks::{During, Letters, Started, TaskSpec};
 
 use super::*;
@@ -131,6 +132,21 @@ async fn a_bulk_replay_keeps_its_rate_and_waits_for_what_it_put_out() {
     let task = world.task(id).await;
     assert_eq!((task.status, task.tally.done), (TaskStatus::Finished, 25));
     assert_eq!(world.worker.round().await.unwrap(), None, "nothing runs");
+}
+
+#[tokio::test]
+async fn a_task_goes_on_where_a_look_ended_that_found_nothing() {
+    let mut world = World::with(1).await;
+    for _ in 0..=LOOK_ROWS_MAX {
+        let mut elsewhere = world.stored.message(&world.app);
+        elsewhere.targets.clear();
+        world.stored.post(elsewhere).await;
+    }
+    let row = world.stored.one(&world.app).await;
+    world.stored.deliver(row).await;
+    let id = world.start(Some(0), Work::Again(SentFilter::default(), None)).await;
+    assert_eq!(world.finish(id).await, [row.message]);
+    assert_eq!(world.task(id).await.tally.done, 1);
 }
 
 #[tokio::test]

@@ -255,7 +255,7 @@ impl Oracle {
     pub fn letters(&self, filter: DeadFilter) -> Vec<DeadLetter> {
         let page = PageOf { beyond: None, direction: Direction::Ascending, limit: usize::MAX };
         let found = self.store.list(ORG, filter, page).now_or_never();
-        found.expect("memory answers at once").expect("memory does not fail")
+        found.expect("memory answers at once").expect("memory does not fail").rows
     }
 
     fn out(&self, endpoint: Option<EndpointKey>) -> impl Iterator<Item = &Hit> {

@@ -14,7 +14,7 @@ use domain::endpoint::Endpoint;
 use domain::ids::{EndpointKey, Kind, MessageKey, PublicId};
 use engine::NextSend;
 use http::StatusCode;
-use store::history::{DeliveryRow, SentFilter, Standing, payloads_fill};
+use store::history::{DeliveryRow, SentFilter, Standing};
 use store::page::Direction;
 
 use super::inputs::query::{Destinations, MessagesSent};
@@ -67,9 +67,9 @@ pub(super) async fn messages(
     let to = own::endpoint_of(&app, &endpoint)?;
     let filter = SentFilter { message, standings, payloads: with_content };
     let history = &shared.engine.stores().history;
-    let rows = history.messages_to(app.app.key, to.key, filter, page).await?;
-    let cut = payloads_fill(rows.iter().map(|sent| &sent.message));
-    let list = paging.frame(rows, |sent| sent.message.id.text(Kind::Message)).unfinished(cut);
+    let found = history.messages_to(app.app.key, to.key, filter, page).await?;
+    let bare = |key: MessageKey| PublicId::new(key.0, [0; 12]).text(Kind::Message);
+    let list = paging.look(found, |sent| sent.message.id.text(Kind::Message), bare);
     let next = next_sends(&shared, vec![to.key]).await?[0];
     let to = (&*to, next, shared.now());
     let list = list.view(|sent| SentOut::new(sent, to, (with_content, expanded)));

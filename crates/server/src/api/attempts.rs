@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use domain::ids::{AttemptKey, Kind, PublicId};
 use http::StatusCode;
 use store::history::AttemptRow;
-use store::page::Direction;
+use store::page::{Direction, Looked, PageOf};
 
 use super::attempt_filter::attempt_filter;
 use super::inputs::query::{Attempts, AttemptsOfMessage};
@@ -50,8 +50,8 @@ pub(super) async fn of_message(
     let filter = attempt_filter(&query, endpoint)?;
     let (paging, page) = asked(&query)?;
     let history = &shared.engine.stores().history;
-    let rows = history.attempts_of(message.key, filter, page).await?;
-    answer(&query, &paging, rows)
+    let found = history.attempts_of(message.key, filter, page).await?;
+    answer(&query, &paging, found)
 }
 
 pub(super) const OF_DELIVERY: Operation = Operation::new(
@@ -74,8 +74,8 @@ pub(super) async fn of_delivery(
     let filter = attempt_filter(&query, Some(endpoint.key))?;
     let (paging, page) = asked(&query)?;
     let history = &shared.engine.stores().history;
-    let rows = history.attempts_of(message.key, filter, page).await?;
-    answer(&query, &paging, rows)
+    let found = history.attempts_of(message.key, filter, page).await?;
+    answer(&query, &paging, found)
 }
 
 pub(super) const TO_ENDPOINT: Operation =
@@ -95,8 +95,8 @@ pub(super) async fn to_endpoint(
     let filter = attempt_filter(&query, None)?;
     let (paging, page) = asked(&query)?;
     let history = &shared.engine.stores().history;
-    let rows = history.attempts_to(endpoint.key, filter, page).await?;
-    answer(&query, &paging, rows)
+    let found = history.attempts_to(endpoint.key, filter, page).await?;
+    answer(&query, &paging, found)
 }
 
 pub(super) const READ: Operation =
@@ -138,7 +138,7 @@ pub(super) async fn expunge(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-fn asked(query: &Query) -> Result<(Paging, store::page::PageOf<AttemptKey>), Problem> {
+fn asked(query: &Query) -> Result<(Paging, PageOf<AttemptKey>), Problem> {
     let far = query.get("after").is_some() && query.get("before").is_none();
     let paging = Paging::fixed(query, Direction::Descending)?.with_far_end(far);
     let page =
@@ -146,9 +146,10 @@ fn asked(query: &Query) -> Result<(Paging, store::page::PageOf<AttemptKey>), Pro
     Ok((paging, page))
 }
 
-fn answer(query: &Query, paging: &Paging, rows: Vec<AttemptRow>) -> Answered {
+fn answer(query: &Query, paging: &Paging, found: Looked<AttemptRow, AttemptKey>) -> Answered {
     let with_content = query.flag("with_content", true)?;
-    let list = paging.frame(rows, |row| row.id.text(Kind::Attempt));
+    let bare = |key: AttemptKey| PublicId::new(key.0, [0; 12]).text(Kind::Attempt);
+    let list = paging.look(found, |row| row.id.text(Kind::Attempt), bare);
     let list = list.map(|row| AttemptOut::new(row, with_content));
     Ok(Answer::json(StatusCode::OK, &list).into_response())
 }

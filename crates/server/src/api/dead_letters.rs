@@ -31,7 +31,7 @@ use super::own;
 use super::resend::payload_gone;
 use super::shapes::MessageId;
 use super::views::attempt::AttemptOut;
-use super::views::dead_letter::{DeadLetterOut, keys_of, place_of};
+use super::views::dead_letter::{DeadLetterOut, iterator_of, keys_of, place_of};
 use super::views::message::PayloadOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
@@ -105,10 +105,10 @@ async fn listed(shared: &Shared, caller: &Caller, query: &Query, filter: DeadFil
     let paging = Paging::fixed(query, Direction::Descending)?;
     let page = paging.page(place_of)?;
     let stores = shared.engine.stores();
-    let rows = stores.dead_letters.list(caller.org, filter, page).await?;
+    let found = stores.dead_letters.list(caller.org, filter, page).await?;
     let installation = stores.directory.installation();
-    let rows = rows.into_iter().map(|row| DeadLetterOut::new(row, &installation)).collect();
-    let list = paging.frame(rows, DeadLetterOut::iterator);
+    let list = paging.look(found, |letter| iterator_of(letter.place), iterator_of);
+    let list = list.map(|letter| DeadLetterOut::new(letter, &installation));
     Ok(Answer::json(StatusCode::OK, &list).into_response())
 }
 
@@ -149,7 +149,7 @@ pub(super) async fn read(
         direction: Direction::Ascending,
         limit: domain::limits::PAGE_ROWS_MAX,
     };
-    let rows = stores.history.attempts_of(found.message.key, filter, page).await?;
+    let rows = stores.history.attempts_of(found.message.key, filter, page).await?.rows;
     let attempts = rows.into_iter().map(|row| AttemptOut::new(row, true)).collect();
     let shown = DeadLetterOut::new(dead, &stores.directory.installation());
     let shown = shown.whole(PayloadOut::stored(&found.message, true), attempts);

@@ -19,7 +19,7 @@ use http::StatusCode;
 use serde_json::value::RawValue;
 use store::StoreError;
 use store::directory::IdOrUid;
-use store::history::{MessageFilter, payloads_fill};
+use store::history::MessageFilter;
 use store::inbox::Accepted;
 use store::page::Direction;
 
@@ -200,9 +200,9 @@ pub(super) async fn list(
         paging.page(|text| PublicId::parse(Kind::Message, text).map(|id| MessageKey(id.key())))?;
     let app = own::app(&shared, &caller, &app).await?;
     let history = &shared.engine.stores().history;
-    let rows = history.messages(app.app.key, filter, page, with_content).await?;
-    let cut = payloads_fill(&rows);
-    let list = paging.frame(rows, |message| message.id.text(Kind::Message)).unfinished(cut);
+    let found = history.messages(app.app.key, filter, page, with_content).await?;
+    let bare = |key: MessageKey| PublicId::new(key.0, [0; 12]).text(Kind::Message);
+    let list = paging.look(found, |message| message.id.text(Kind::Message), bare);
     let list = list.view(|message| MessageOut::stored(message, with_content));
     Ok(Answer::json(StatusCode::OK, &list).into_response())
 }

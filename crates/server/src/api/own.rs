@@ -90,5 +90,5 @@ pub(super) async fn message_by_key(
     };
     let history = &shared.engine.stores().history;
     let found = history.messages(app, MessageFilter::default(), page, true).await?;
-    found.into_iter().find(|message| message.key == key).ok_or_else(missing)
+    found.rows.into_iter().find(|message| message.key == key).ok_or_else(missing)
 }

@@ -13,7 +13,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::directory::IdOrUid;
-use store::page::Direction;
+use store::page::{Direction, Looked};
 use store::tasks::{Started, Task, TaskFilter, TaskKind, TaskSpec, TaskStatus};
 
 use super::inputs::query::Tasks;
@@ -71,19 +71,26 @@ pub(super) async fn list(
     let reports = Paging::cut(&page, reports(&shared, &caller, &query), |(key, _)| *key);
     let (direction, limit) = (page.direction, page.limit);
     let is_report = query.get("task").is_some_and(|name| report::NAMES.contains(&name));
-    let tasks = match is_report {
-        true => Vec::new(),
+    let Looked { rows: tasks, reached } = match is_report {
+        true => Looked::nothing(),
         false => shared.engine.stores().tasks.tasks(caller.org, filter, page).await?,
     };
     let tasks = tasks.into_iter().map(|task| (task.id.key(), Shown::Task(TaskOut::new(task))));
-    let mut rows: Vec<_> = tasks.chain(reports).collect();
+    // Reports beyond the tasks that were looked at have their turn with those.
+    let is_reached = |(key, _): &(u64, Shown)| match direction {
+        Direction::Ascending => reached.is_none_or(|reached| *key <= reached),
+        Direction::Descending => reached.is_none_or(|reached| *key >= reached),
+    };
+    let mut rows: Vec<_> = tasks.chain(reports.into_iter().filter(is_reached)).collect();
     rows.sort_by_key(|(key, _)| *key);
     if direction == Direction::Descending {
         rows.reverse();
     }
     rows.truncate(limit);
     let rows = rows.into_iter().map(|(_, shown)| shown).collect();
-    Ok(Answer::json(StatusCode::OK, &paging.frame(rows, Shown::iterator)).into_response())
+    let bare = |key| PublicId::new(key, [0; 12]).text(Kind::Task);
+    let list = paging.look(Looked { rows, reached }, Shown::iterator, bare);
+    Ok(Answer::json(StatusCode::OK, &list).into_response())
 }
 
 /// The reports that are asked for, oldest first.

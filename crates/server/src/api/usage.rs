@@ -246,12 +246,12 @@ async fn destinations(shared: &Shared, app: AppKey, asked: &Asked) -> Result<u64
     let (mut count, mut beyond) = (0, None::<MessageKey>);
     loop {
         let page = PageOf { beyond, direction: Direction::Descending, limit: PAGE };
-        let messages = history.messages(app, filter.clone(), page, false).await?;
-        beyond = messages.last().map(|message| message.key);
-        for message in &messages {
+        let found = history.messages(app, filter.clone(), page, false).await?;
+        for message in &found.rows {
             count += history.deliveries(message.key).await?.len() as u64;
         }
-        if messages.len() < PAGE {
+        beyond = found.reached;
+        if beyond.is_none() {
             return Ok(count);
         }
     }

@@ -8,7 +8,7 @@ use domain::error::Invalid;
 use domain::limits::{PAGE_ROWS, PAGE_ROWS_MAX};
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::page::{Direction, PageOf};
+use store::page::{Direction, Looked, PageOf};
 
 use super::problem::Problem;
 use super::query::{Query, refuse};
@@ -35,18 +35,12 @@ pub(crate) struct ListOut<T> {
     #[schemars(with = "String")]
     #[serde(skip_serializing_if = "Option::is_none")]
     prev_iterator: Option<String>,
-    /// Whether this is the last page.
+    /// Whether this is the last page. One that is not may have fewer rows than asked for, or none:
+    /// `iterator` leads on.
     done: bool,
 }
 
 impl<T> ListOut<T> {
-    /// The same page, not the last one if it was `cut` short of what was asked for.
-    #[must_use]
-    pub(crate) const fn unfinished(mut self, cut: bool) -> Self {
-        self.done = self.done && !cut;
-        self
-    }
-
     /// The same frame around other rows.
     pub(crate) fn map<U>(self, view: impl FnMut(T) -> U) -> ListOut<U> {
         ListOut {
@@ -135,6 +129,32 @@ impl Paging {
         }
     }
 
+    /// The frame around what a look with [`Paging::page`] found; `bare` is the iterator of a place.
+    ///
+    /// A look that ended before the page was full is not the last one, and leads on from where it
+    /// ended. From an empty page `iterator` leads on in the direction in which it was read.
+    pub(crate) fn look<T, P>(
+        &self,
+        found: Looked<T, P>,
+        id: impl Fn(&T) -> String,
+        bare: impl Fn(P) -> String,
+    ) -> ListOut<T> {
+        let ended = found.reached.filter(|_| found.rows.len() <= self.limit).map(bare);
+        let mut list = self.frame(found.rows, id);
+        let Some(ended) = ended else { return list };
+        let back = format!("-{ended}");
+        list.done = false;
+        if self.backwards || list.data.is_empty() {
+            list.prev_iterator = Some(back.clone());
+        }
+        match (self.backwards, list.data.is_empty()) {
+            (false, _) => list.iterator = Some(ended),
+            (true, true) => list.iterator = Some(back),
+            (true, false) => {}
+        }
+        list
+    }
+
     /// Rows of a list that is at hand whole, in ascending order of place, as [`Paging::page`] would
     /// read them.
     pub(crate) fn cut<T, P: Ord>(
@@ -212,6 +232,68 @@ mod tests {
         let page = paging.page(|text| text.parse::<u32>().ok()).unwrap();
         let rows = Paging::cut(&page, (1..=10).collect(), |row| *row);
         assert_eq!(paging.frame(rows, u32::to_string).data, [2, 1]);
+    }
+
+    /// Rows up to 100 of which every tenth is wanted; a look passes 15.
+    fn seek(text: &str) -> ListOut<u32> {
+        let paging = Paging::fixed(&Query::parse(text), Direction::Ascending).unwrap();
+        let page = paging.page(|text| text.parse::<u32>().ok()).unwrap();
+        let (mut rows, mut reached) = (Vec::new(), None);
+        let passed =
+            Paging::cut(&PageOf { limit: 15, ..page.clone() }, (1..=100).collect(), |row| *row);
+        for row in &passed {
+            rows.extend((row % 10 == 0).then_some(*row));
+            reached = Some(*row);
+            if rows.len() >= page.limit {
+                break;
+            }
+        }
+        let reached = reached.filter(|_| passed.len() == 15);
+        paging.look(Looked { rows, reached }, u32::to_string, |place| place.to_string())
+    }
+
+    #[test]
+    fn a_page_that_was_cut_leads_on_from_where_the_look_ended() {
+        let (mut seen, mut iterator, mut pages) = (Vec::<u32>::new(), String::new(), 0);
+        loop {
+            let page = seek(&format!("limit=3&iterator={iterator}"));
+            seen.extend(&page.data);
+            pages += 1;
+            if page.done {
+                break;
+            }
+            iterator = page.iterator.unwrap();
+        }
+        assert_eq!(seen, (1..=10).map(|row| row * 10).collect::<Vec<_>>());
+        assert_eq!(pages, 7);
+        let (mut seen, mut iterator) = (Vec::<u32>::new(), "-101".to_owned());
+        loop {
+            let page = seek(&format!("limit=3&iterator={iterator}"));
+            seen.splice(0..0, page.data.iter().copied());
+            if page.done {
+                break;
+            }
+            iterator = page.prev_iterator.unwrap();
+        }
+        assert_eq!(seen, (1..=10).map(|row| row * 10).collect::<Vec<_>>(), "and back");
+    }
+
+    #[test]
+    fn an_empty_page_leads_on_and_back() {
+        let paging = |text: &str, far| {
+            let paging = Paging::fixed(&Query::parse(text), Direction::Descending).unwrap();
+            paging.with_far_end(far)
+        };
+        let nothing = |reached| Looked { rows: Vec::<u32>::new(), reached };
+        let empty = |paging: &Paging, reached| {
+            let page =
+                paging.look(nothing(reached), u32::to_string, |place: u32| place.to_string());
+            (page.iterator, page.prev_iterator, page.done)
+        };
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(empty(&paging("", false), Some(7)), (text("7"), text("-7"), false));
+        assert_eq!(empty(&paging("", true), Some(7)), (text("-7"), text("-7"), false));
+        assert_eq!(empty(&paging("", false), None), (None, None, true));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::{Case, cases, samples};
 use crate::dead_letters::{DeadFilter, Replayed};
 use crate::inbox::NewMessage;
 use crate::ledger::{Follow, Recorded};
-use crate::page::{Direction, PageOf};
+use crate::page::{Direction, Looked, PageOf};
 
 /// The suite, without the cases of `REPLAYS`.
 pub const CASES: &[Case] = cases![
@@ -34,7 +34,7 @@ pub const CASES: &[Case] = cases![
 pub use replays::CASES as REPLAYS;
 
 async fn list(world: &World, filter: DeadFilter) -> Vec<DeadLetter> {
-    world.stores.dead_letters.list(ORG, filter, all()).await.unwrap()
+    world.stores.dead_letters.list(ORG, filter, all()).await.unwrap().rows
 }
 
 async fn messages(world: &World, filter: DeadFilter) -> Vec<MessageKey> {
@@ -106,7 +106,7 @@ async fn lists_belong_to_the_organisation(world: World) {
     world.bury(row).await;
     let other = PublicId::from_bytes([2; 20]);
     let found = world.stores.dead_letters.list(other, DeadFilter::default(), all()).await.unwrap();
-    assert_eq!(found, []);
+    assert_eq!(found, Looked::nothing());
     assert_eq!(messages(&world, DeadFilter::default()).await, [row.message]);
 }
 
@@ -179,7 +179,7 @@ async fn pg_01_letters_of_one_moment_are_each_listed_once(world: World) {
         loop {
             let page = PageOf { beyond, direction, limit: 10 };
             let page = world.stores.dead_letters.list(ORG, DeadFilter::default(), page).await;
-            let page = page.unwrap();
+            let page = page.unwrap().rows;
             let Some(last) = page.last() else { break };
             (beyond, pages) = (Some(last.place), pages + 1);
             found.extend(page.iter().map(|letter| letter.message));
@@ -203,7 +203,8 @@ async fn a_follower_of_the_list_misses_nothing(world: World) {
             expected.insert(row.message);
         }
         let page = PageOf { beyond, direction: Direction::Ascending, limit: 100 };
-        let page = world.stores.dead_letters.list(ORG, DeadFilter::default(), page).await.unwrap();
+        let page = world.stores.dead_letters.list(ORG, DeadFilter::default(), page).await;
+        let page = page.unwrap().rows;
         beyond = page.last().map(|last| last.place);
         for letter in page {
             assert!(seen.insert(letter.message), "never twice");

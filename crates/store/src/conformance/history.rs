@@ -20,9 +20,9 @@ use super::world::{World, all};
 use super::{Case, cases, samples};
 use crate::StoreError;
 use crate::directory::IdOrUid;
-use crate::history::{MessageFilter, Resent, payloads_fill};
+use crate::history::{MessageFilter, Resent};
 use crate::ledger::{Follow, Recorded};
-use crate::page::{Direction, PageOf};
+use crate::page::{Direction, LOOK_ROWS_MAX, Looked, PageOf};
 
 /// The suite, without the cases of `ATTEMPTS` and `SENT`.
 pub const CASES: &[Case] = cases![
@@ -30,6 +30,7 @@ pub const CASES: &[Case] = cases![
     messages_are_listed_newest_first,
     payloads_are_read_only_when_asked_for,
     payloads_fill_a_page,
+    a_look_that_finds_nothing_ends_and_says_where,
     each_message_filter_leaves_out_the_others,
     message_times_include_after_and_exclude_before,
     pg_01_pg_05_messages_of_one_moment_are_each_listed_once,
@@ -57,7 +58,7 @@ async fn walk(world: &World, app: AppKey, filter: &MessageFilter, limit: usize) 
         loop {
             let page = PageOf { beyond, direction, limit };
             let page =
-                world.stores.history.messages(app, filter.clone(), page, false).await.unwrap();
+                world.stores.history.messages(app, filter.clone(), page, false).await.unwrap().rows;
             assert!(page.len() <= limit);
             calls += 1;
             let Some(last) = page.last() else { break };
@@ -124,7 +125,7 @@ async fn messages_are_listed_newest_first(world: World) {
     let page = PageOf { beyond: None, direction: Direction::Descending, limit: 0 };
     let none =
         world.stores.history.messages(app.app.key, MessageFilter::default(), page, true).await;
-    assert_eq!(none.unwrap(), []);
+    assert_eq!(none.unwrap(), Looked::nothing());
 }
 
 async fn payloads_are_read_only_when_asked_for(world: World) {
@@ -133,7 +134,7 @@ async fn payloads_are_read_only_when_asked_for(world: World) {
     let list = async |payloads| {
         let filter = MessageFilter::default();
         let found = world.stores.history.messages(app.app.key, filter, all(), payloads).await;
-        found.unwrap().pop().unwrap()
+        found.unwrap().rows.pop().unwrap()
     };
     let (with, without) = (list(true).await, list(false).await);
     assert_eq!(with.spec, samples::message());
@@ -158,10 +159,48 @@ async fn payloads_fill_a_page(world: World) {
         world.stores.history.messages(app.app.key, filter, page, payloads).await.unwrap()
     };
     let first = list(None, true).await;
-    assert_eq!((first.len(), payloads_fill(&first)), (4, true), "the fourth fills it");
-    let rest = list(Some(first[3].key), true).await;
-    assert_eq!((rest.len(), payloads_fill(&rest)), (1, false));
-    assert_eq!(list(None, false).await.len(), 5, "nothing is as light");
+    assert_eq!(
+        (first.rows.len(), first.reached),
+        (4, Some(first.rows[3].key)),
+        "the fourth fills it"
+    );
+    let rest = list(first.reached, true).await;
+    assert_eq!((rest.rows.len(), rest.reached), (1, None));
+    assert_eq!(list(None, false).await.rows.len(), 5, "nothing is as light");
+}
+
+async fn a_look_that_finds_nothing_ends_and_says_where(world: World) {
+    let app = world.app(0).await;
+    let rare = async || {
+        let mut new = world.message(&app);
+        new.spec.event_type = "rare".to_owned();
+        world.post(new).await
+    };
+    let oldest = rare().await;
+    post_many(&world, &app, LOOK_ROWS_MAX).await;
+    let newest = rare().await;
+    let filter = MessageFilter { event_types: vec!["rare".to_owned()], ..MessageFilter::default() };
+    for (direction, expected) in
+        [(Direction::Descending, [newest, oldest]), (Direction::Ascending, [oldest, newest])]
+    {
+        let (mut found, mut beyond, mut looks) = (Vec::new(), None, 0);
+        loop {
+            let page = PageOf { beyond, direction, limit: 10 };
+            let look = world.stores.history.messages(app.app.key, filter.clone(), page, false);
+            let look = look.await.unwrap();
+            found.extend(look.rows.iter().map(|message| message.key));
+            looks += 1;
+            let Some(reached) = look.reached else { break };
+            let goes_on = beyond.is_none_or(|before| match direction {
+                Direction::Descending => reached < before,
+                Direction::Ascending => reached > before,
+            });
+            assert!(goes_on, "each look begins where the last one ended");
+            beyond = Some(reached);
+        }
+        assert_eq!(found, expected, "each once, {direction:?}");
+        assert!(looks > 1, "5,002 rows are more than one look");
+    }
 }
 
 async fn each_message_filter_leaves_out_the_others(world: World) {
@@ -252,7 +291,8 @@ async fn rows_that_arrive_while_paging_are_neither_skipped_nor_repeated(world: W
     loop {
         let page = PageOf { beyond, direction: Direction::Descending, limit: 3 };
         let filter = MessageFilter::default();
-        let page = world.stores.history.messages(app.app.key, filter, page, false).await.unwrap();
+        let page = world.stores.history.messages(app.app.key, filter, page, false).await;
+        let page = page.unwrap().rows;
         let Some(last) = page.last() else { break };
         beyond = Some(last.key);
         found.extend(page.iter().map(|message| message.key));

@@ -57,7 +57,7 @@ fn keyed(new: NewMessage, key: IngestKey) -> NewMessage {
 }
 
 async fn count(world: &World, app: AppKey) -> usize {
-    world.stores.history.messages(app, Default::default(), all(), false).await.unwrap().len()
+    world.stores.history.messages(app, Default::default(), all(), false).await.unwrap().rows.len()
 }
 
 fn repeated(accepted: Accepted) -> Message {

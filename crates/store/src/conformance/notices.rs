@@ -299,7 +299,8 @@ async fn a_notice_leaves_with_its_message(world: World) {
     let fresh: Vec<_> = world.told.take_fresh().iter().map(|it| it.pending.message).collect();
     assert_eq!(fresh, [key]);
     let history = &world.stores.history;
-    let found = history.messages(told.app.key, Default::default(), all(), false).await.unwrap();
+    let found =
+        history.messages(told.app.key, Default::default(), all(), false).await.unwrap().rows;
     assert_eq!(found.iter().map(|message| message.key).collect::<Vec<_>>(), [key]);
 }
 

@@ -73,19 +73,19 @@ async fn listed(world: &World, app: &AppSnapshot, direction: Direction) -> Vec<M
     let page = PageOf { beyond: None, direction, limit: 1_000 };
     let history = &world.stores.history;
     let rows = history.messages(app.app.key, MessageFilter::default(), page, false).await;
-    rows.unwrap().iter().map(|message| message.key).collect()
+    rows.unwrap().rows.iter().map(|message| message.key).collect()
 }
 
 /// Messages of the attempts to an endpoint, oldest first.
 async fn attempted(world: &World, endpoint: EndpointKey, direction: Direction) -> Vec<MessageKey> {
     let page = PageOf { beyond: None, direction, limit: 1_000 };
     let rows = world.stores.history.attempts_to(endpoint, AttemptFilter::default(), page).await;
-    rows.unwrap().iter().map(|row| row.message).collect()
+    rows.unwrap().rows.iter().map(|row| row.message).collect()
 }
 
 async fn letters(world: &World) -> Vec<(MessageKey, DeadReason)> {
     let found = world.stores.dead_letters.list(ORG, DeadFilter::default(), all()).await.unwrap();
-    found.iter().map(|letter| (letter.message, letter.reason)).collect()
+    found.rows.iter().map(|letter| (letter.message, letter.reason)).collect()
 }
 
 async fn replay(world: &World, row: &Pending) -> Replayed {

@@ -14,6 +14,7 @@ use domain::limits::TASK_DAYS;
 use super::world::{ORG, World, all};
 use super::{Case, cases};
 use crate::dead_letters::DeadFilter;
+use crate::page::Looked;
 use crate::prune::days;
 use crate::tasks::{
     During, END, Letters, Moved, Piece, Started, Tally, Task, TaskFilter, TaskKind, TaskSpec,
@@ -56,7 +57,7 @@ async fn end(world: &World, task: &Task, status: TaskStatus) -> Option<Task> {
 
 async fn list(world: &World, filter: TaskFilter) -> Vec<PublicId> {
     let found = world.stores.tasks.tasks(ORG, filter, all()).await.unwrap();
-    found.iter().map(|task| task.id).collect()
+    found.rows.iter().map(|task| task.id).collect()
 }
 
 async fn running(world: &World) -> Vec<PublicId> {
@@ -165,9 +166,9 @@ async fn tasks_are_listed_by_age_and_filtered(world: World) {
     assert_eq!(list(&world, ended).await, [first.id]);
     let beyond = crate::page::PageOf { beyond: Some(first.id.key()), limit: 1, ..all() };
     let page = world.stores.tasks.tasks(ORG, none(), beyond).await.unwrap();
-    assert_eq!(page, [second]);
+    assert_eq!((page.rows, page.reached), (vec![second.clone()], Some(second.id.key())));
     let others = PublicId::from_bytes([9; 20]);
-    assert_eq!(world.stores.tasks.tasks(others, none(), all()).await.unwrap(), []);
+    assert_eq!(world.stores.tasks.tasks(others, none(), all()).await.unwrap(), Looked::nothing());
 }
 
 async fn what_ended_long_ago_goes(world: World) {

@@ -195,7 +195,7 @@ impl World {
         let page = PageOf { beyond: None, direction: Direction::Descending, limit: 250 };
         let found =
             self.stores.history.messages(app, Default::default(), page, true).await.unwrap();
-        found.into_iter().find(|message| message.key == key).unwrap()
+        found.rows.into_iter().find(|message| message.key == key).unwrap()
     }
 
     /// Every pending row of an endpoint, due or not.
@@ -249,7 +249,7 @@ impl World {
     /// Every attempt of a message, oldest first.
     pub async fn attempts(&self, message: MessageKey) -> Vec<AttemptRow> {
         let page: PageOf<AttemptKey> = all();
-        self.stores.history.attempts_of(message, AttemptFilter::default(), page).await.unwrap()
+        self.stores.history.attempts_of(message, AttemptFilter::default(), page).await.unwrap().rows
     }
 
     /// An application by its uid.

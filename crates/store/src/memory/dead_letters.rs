@@ -11,13 +11,13 @@ use domain::ids::{EndpointKey, MessageKey, PublicId};
 
 use super::MemoryStore;
 use super::inbox::accept;
-use super::state::{Closed, State, page};
+use super::state::{Closed, State, look};
 use super::writer::Tx;
 use crate::Reply;
 use crate::commits::Fresh;
 use crate::dead_letters::{DeadFilter, DeadLetters, Replayed};
 use crate::inbox::{Accepted, NewMessage};
-use crate::page::PageOf;
+use crate::page::{Looked, PageOf, keys_within};
 use crate::recall::Once;
 
 impl DeadLetters for MemoryStore {
@@ -26,15 +26,16 @@ impl DeadLetters for MemoryStore {
         org: PublicId,
         filter: DeadFilter,
         asked: PageOf<u64>,
-    ) -> Reply<'_, Vec<DeadLetter>> {
+    ) -> Reply<'_, Looked<DeadLetter, u64>> {
         self.read(move |state| {
-            let mut found: Vec<DeadLetter> = (state.closed.keys())
+            let mut found: Vec<_> = (state.closed.keys())
                 .filter(|(message, _)| is_of(state, org, *message, &filter))
                 .filter_map(|&(message, endpoint)| dead_letter(state, message, endpoint))
-                .filter(|letter| matches(&filter, letter))
+                .map(|letter| (letter.place, letter))
                 .collect();
-            found.sort_by_key(|letter| letter.place);
-            page(found.into_iter(), &asked, |letter| letter.place)
+            found.sort_by_key(|(place, _)| *place);
+            let take = |letter| Some(letter).filter(|letter| matches(&filter, letter));
+            look(found.into_iter(), &asked, take, |_| false)
         })
     }
 
@@ -121,8 +122,7 @@ fn matches(filter: &DeadFilter, letter: &DeadLetter) -> bool {
     filter.endpoint.is_none_or(|endpoint| endpoint == letter.endpoint)
         && filter.reason.is_none_or(|reason| reason == letter.reason)
         && (filter.event_types.is_empty() || filter.event_types.contains(&letter.event_type))
-        && filter.before.is_none_or(|before| letter.dead_at < before)
-        && filter.after.is_none_or(|after| letter.dead_at >= after)
+        && keys_within(filter.after, filter.before).contains(&letter.place)
 }
 
 fn dead_letter(

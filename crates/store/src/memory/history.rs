@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use domain::attempt::Outcome;
 use domain::delivery::Trigger;
-use domain::ids::{AppKey, AttemptKey, EndpointKey, MessageKey, PublicId, key_floor};
+use domain::ids::{AppKey, AttemptKey, EndpointKey, MessageKey, PublicId};
 use domain::message::Message;
 use resilience::Timestamp;
 
 use super::MemoryStore;
 use super::dead_letters::put_due;
 use super::prune::withdraw;
-use super::state::{State, is_success, page};
+use super::state::{State, is_success, look};
 use super::writer::Tx;
 use crate::directory::IdOrUid;
 use crate::history::{
     AttemptCounts, AttemptFilter, AttemptRow, DeliveryRow, EXPUNGED, History, MessageFilter,
     Resent, Sent, SentFilter, payloads_fill,
 };
-use crate::page::PageOf;
+use crate::page::{Looked, PageOf, keys_within};
 use crate::recall::Once;
 use crate::{Reply, StoreError};
 
@@ -46,22 +46,11 @@ impl History for MemoryStore {
         filter: MessageFilter,
         asked: PageOf<MessageKey>,
         payloads: bool,
-    ) -> Reply<'_, Vec<Message>> {
+    ) -> Reply<'_, Looked<Message, MessageKey>> {
         self.read(move |state| {
-            let found = state.messages.values();
-            let found = found.filter(|message| message.app == app && wanted(message, &filter));
-            let mut listed = Vec::new();
-            for message in page(found, &asked, |message| message.key) {
-                let mut message = Message::clone(message);
-                if !payloads {
-                    message.spec.payload.clear();
-                }
-                listed.push(message);
-                if payloads_fill(&listed) {
-                    break;
-                }
-            }
-            listed
+            let rows = of_app(state, app, &filter);
+            let take = |message| wanted(message, &filter).then(|| shown(message, payloads));
+            look(rows, &asked, take, |found| payloads_fill(found))
         })
     }
 
@@ -70,10 +59,10 @@ impl History for MemoryStore {
         message: MessageKey,
         filter: AttemptFilter,
         asked: PageOf<AttemptKey>,
-    ) -> Reply<'_, Vec<AttemptRow>> {
+    ) -> Reply<'_, Looked<AttemptRow, AttemptKey>> {
         self.read(move |state| {
-            let found = state.attempts.values().filter(|row| row.message == message);
-            attempts(state, found, &filter, &asked)
+            let rows = state.attempts.values().filter(|row| row.message == message);
+            attempts(state, rows, &filter, &asked)
         })
     }
 
@@ -82,10 +71,10 @@ impl History for MemoryStore {
         endpoint: EndpointKey,
         filter: AttemptFilter,
         asked: PageOf<AttemptKey>,
-    ) -> Reply<'_, Vec<AttemptRow>> {
+    ) -> Reply<'_, Looked<AttemptRow, AttemptKey>> {
         self.read(move |state| {
-            let found = state.attempts.values().filter(|row| row.endpoint == endpoint);
-            attempts(state, found, &filter, &asked)
+            let rows = state.attempts.values().filter(|row| row.endpoint == endpoint);
+            attempts(state, rows, &filter, &asked)
         })
     }
 
@@ -95,25 +84,16 @@ impl History for MemoryStore {
         endpoint: EndpointKey,
         filter: SentFilter,
         asked: PageOf<MessageKey>,
-    ) -> Reply<'_, Vec<Sent>> {
+    ) -> Reply<'_, Looked<Sent, MessageKey>> {
         self.read(move |state| {
-            let found = state.messages.values();
-            let found = found
-                .filter(|message| message.app == app && wanted(message, &filter.message))
-                .filter_map(|message| Some((message, state.delivery(message.key, endpoint)?)))
-                .filter(|(_, row)| filter.takes(row));
-            let mut listed: Vec<Sent> = Vec::new();
-            for (message, delivery) in page(found, &asked, |(message, _)| message.key) {
-                let mut message = Message::clone(message);
-                if !filter.payloads {
-                    message.spec.payload.clear();
-                }
-                listed.push(Sent { message, delivery });
-                if payloads_fill(listed.iter().map(|sent| &sent.message)) {
-                    break;
-                }
-            }
-            listed
+            let rows = of_app(state, app, &filter.message);
+            let take = |message: &Message| {
+                let delivery = state.delivery(message.key, endpoint)?;
+                (filter.takes(&delivery) && wanted(message, &filter.message))
+                    .then(|| Sent { message: shown(message, filter.payloads), delivery })
+            };
+            let is_full = |found: &[Sent]| payloads_fill(found.iter().map(|sent| &sent.message));
+            look(rows, &asked, take, is_full)
         })
     }
 
@@ -123,11 +103,11 @@ impl History for MemoryStore {
         from: Timestamp,
         until: Option<Timestamp>,
     ) -> Reply<'_, AttemptCounts> {
-        let span = AttemptKey(key_floor(from))..AttemptKey(until.map_or(u64::MAX, key_floor));
+        let span = keys_within(Some(from), until);
         self.read(move |state| {
             let mut counts = AttemptCounts::default();
             let rows = state.attempts.values();
-            for row in rows.filter(|row| row.endpoint == endpoint && span.contains(&row.key)) {
+            for row in rows.filter(|row| row.endpoint == endpoint && span.contains(&row.key.0)) {
                 counts.add(is_success(&row.attempt));
             }
             counts
@@ -183,30 +163,51 @@ impl History for MemoryStore {
     }
 }
 
+/// Messages of an application in the span of time that is asked for.
+fn of_app<'a>(
+    state: &'a State,
+    app: AppKey,
+    filter: &MessageFilter,
+) -> impl DoubleEndedIterator<Item = (MessageKey, &'a Message)> {
+    let span = keys_within(filter.after, filter.before);
+    let rows = state.messages.iter().map(|(key, message)| (*key, &**message));
+    rows.filter(move |(key, message)| message.app == app && span.contains(&key.0))
+}
+
+fn shown(message: &Message, payloads: bool) -> Message {
+    let mut message = message.clone();
+    if !payloads {
+        message.spec.payload.clear();
+    }
+    message
+}
+
+/// Whether a message is wanted, its time aside.
 fn wanted(message: &Message, filter: &MessageFilter) -> bool {
     filter.channel.as_ref().is_none_or(|channel| message.spec.channels.contains(channel))
         && filter.tag.as_ref().is_none_or(|tag| message.spec.tags.contains(tag))
         && (filter.event_types.is_empty() || filter.event_types.contains(&message.spec.event_type))
-        && filter.before.is_none_or(|before| message.accepted_at < before)
-        && filter.after.is_none_or(|after| message.accepted_at >= after)
 }
 
 fn attempts<'a>(
     state: &State,
-    found: impl DoubleEndedIterator<Item = &'a AttemptRow>,
+    rows: impl DoubleEndedIterator<Item = &'a AttemptRow>,
     filter: &AttemptFilter,
     asked: &PageOf<AttemptKey>,
-) -> Vec<AttemptRow> {
-    let found = found.filter(|row| {
+) -> Looked<AttemptRow, AttemptKey> {
+    let span = keys_within(filter.message.after, filter.message.before);
+    let rows = rows.filter(move |row| span.contains(&row.key.0)).map(|row| (row.key, row));
+    let take = |row: &AttemptRow| {
         let status = if is_success(&row.attempt) { 0 } else { 2 };
         let class = row.attempt.status() / 100 * 100;
         let message = state.messages.get(&row.message);
-        filter.endpoint.is_none_or(|endpoint| endpoint == row.endpoint)
+        let is_wanted = filter.endpoint.is_none_or(|endpoint| endpoint == row.endpoint)
             && filter.status.is_none_or(|asked| asked == status)
             && filter.status_class.is_none_or(|asked| asked == class)
-            && message.is_some_and(|message| wanted(message, &filter.message))
-    });
-    page(found, asked, |row| row.key).into_iter().cloned().collect()
+            && message.is_some_and(|message| wanted(message, &filter.message));
+        is_wanted.then(|| row.clone())
+    };
+    look(rows, asked, take, |_| false)
 }
 
 pub(super) fn resend(tx: &mut Tx<'_>, message: MessageKey, endpoint: EndpointKey) -> Resent {

@@ -19,7 +19,7 @@ use resilience::Timestamp;
 
 use crate::history::{AttemptRow, DeliveryRow};
 use crate::ledger::{LaneState, Suspect};
-use crate::page::{Direction, PageOf};
+use crate::page::{Direction, LOOK_ROWS_MAX, Looked, PageOf};
 use crate::recall::Kept;
 use crate::revocations::Expired;
 use crate::tasks::Task;
@@ -241,13 +241,43 @@ pub(super) fn page<T, P: Ord>(
     page: &PageOf<P>,
     place: impl Fn(&T) -> P,
 ) -> Vec<T> {
-    let beyond = |row: &T| match (&page.beyond, page.direction) {
+    in_order(rows, page, place).take(page.limit).collect()
+}
+
+/// One look at `rows`, which come in ascending order of their place: `take` shows what is wanted of
+/// a row, and `is_full` whether that is enough.
+pub(super) fn look<T, U, P: Ord + Copy>(
+    rows: impl DoubleEndedIterator<Item = (P, T)>,
+    page: &PageOf<P>,
+    mut take: impl FnMut(T) -> Option<U>,
+    is_full: impl Fn(&[U]) -> bool,
+) -> Looked<U, P> {
+    let mut found = Vec::new();
+    if page.limit == 0 {
+        return Looked::nothing();
+    }
+    for (at, (place, row)) in in_order(rows, page, |(place, _)| *place).enumerate() {
+        found.extend(take(row));
+        if found.len() >= page.limit || is_full(&found) || at + 1 >= LOOK_ROWS_MAX {
+            return Looked { rows: found, reached: Some(place) };
+        }
+    }
+    Looked { rows: found, reached: None }
+}
+
+/// Rows strictly beyond the page's beginning, in its direction.
+fn in_order<'a, T: 'a, P: Ord>(
+    rows: impl DoubleEndedIterator<Item = T> + 'a,
+    page: &'a PageOf<P>,
+    place: impl Fn(&T) -> P + 'a,
+) -> Box<dyn Iterator<Item = T> + 'a> {
+    let beyond = move |row: &T| match (&page.beyond, page.direction) {
         (None, _) => true,
         (Some(beyond), Direction::Descending) => place(row) < *beyond,
         (Some(beyond), Direction::Ascending) => place(row) > *beyond,
     };
     match page.direction {
-        Direction::Descending => rows.rev().filter(beyond).take(page.limit).collect(),
-        Direction::Ascending => rows.filter(beyond).take(page.limit).collect(),
+        Direction::Descending => Box::new(rows.rev().filter(beyond)),
+        Direction::Ascending => Box::new(rows.filter(beyond)),
     }
 }

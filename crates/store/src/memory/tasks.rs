@@ -9,11 +9,11 @@ use super::MemoryStore;
 use super::dead_letters::{dead, put_due, replay};
 use super::history::resend;
 use super::prune::withdraw;
-use super::state::page;
+use super::state::look;
 use super::writer::Tx;
 use crate::dead_letters::Replayed;
 use crate::history::Resent;
-use crate::page::PageOf;
+use crate::page::{Looked, PageOf};
 use crate::prune::days;
 use crate::recall::Once;
 use crate::tasks::{
@@ -59,11 +59,16 @@ impl Tasks for MemoryStore {
         })
     }
 
-    fn tasks(&self, org: PublicId, filter: TaskFilter, asked: PageOf<u64>) -> Reply<'_, Vec<Task>> {
+    fn tasks(
+        &self,
+        org: PublicId,
+        filter: TaskFilter,
+        asked: PageOf<u64>,
+    ) -> Reply<'_, Looked<Task, u64>> {
         self.read(move |state| {
-            let found = state.tasks.values();
-            let found = found.filter(|task| task.spec.org == org && filter.takes(task));
-            page(found, &asked, |task| task.id.key()).into_iter().cloned().collect()
+            let rows = state.tasks.iter().map(|(key, task)| (*key, task));
+            let rows = rows.filter(|(_, task)| task.spec.org == org);
+            look(rows, &asked, |task| filter.takes(task).then(|| task.clone()), |_| false)
         })
     }
 

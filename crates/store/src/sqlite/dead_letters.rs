@@ -14,11 +14,11 @@ use super::queue::bound;
 use super::rows::{
     bytes_at, code_at, id_at, maybe_code, message_key, narrow_at, one, order, time_at, value,
 };
-use super::scan::{PIECE_ROWS, Span, piece, walk};
+use super::scan::{LOOK_PIECES, PIECE_ROWS, Span, piece, walk};
 use super::tx::Tx;
 use crate::dead_letters::{DeadFilter, DeadLetters, Replayed};
 use crate::inbox::{Accepted, NewMessage};
-use crate::page::{Direction, PageOf};
+use crate::page::{Direction, Looked, PageOf};
 use crate::recall::Once;
 use crate::{Reply, StoreError};
 
@@ -35,7 +35,7 @@ impl DeadLetters for SqliteStore {
         org: PublicId,
         filter: DeadFilter,
         page: PageOf<u64>,
-    ) -> Reply<'_, Vec<DeadLetter>> {
+    ) -> Reply<'_, Looked<DeadLetter, u64>> {
         self.readers.read(move |conn| list(conn, org, &filter, &page))
     }
 
@@ -43,7 +43,7 @@ impl DeadLetters for SqliteStore {
         self.readers.read(move |conn| {
             let all = PageOf { beyond: None, direction: Direction::Ascending, limit: usize::MAX };
             let mut count = 0;
-            look(conn, org, (&filter, &all), |_, _| {
+            look(conn, org, (&filter, &all), usize::MAX, |_, _| {
                 count += 1;
                 Ok(false)
             })?;
@@ -158,25 +158,27 @@ fn list(
     org: PublicId,
     filter: &DeadFilter,
     page: &PageOf<u64>,
-) -> Result<Vec<DeadLetter>, StoreError> {
+) -> Result<Looked<DeadLetter, u64>, StoreError> {
     let mut found = Vec::new();
     if page.limit == 0 {
-        return Ok(found);
+        return Ok(Looked::nothing());
     }
-    look(conn, org, (filter, page), |conn, row| {
+    let reached = look(conn, org, (filter, page), LOOK_PIECES, |conn, row| {
         found.push(dead_letter(conn, row)?);
         Ok(found.len() >= page.limit)
     })?;
-    Ok(found)
+    Ok(Looked { rows: found, reached: reached.map(i64::cast_unsigned) })
 }
 
-/// Shows `take` each dead letter that is wanted, until it has enough.
+/// Shows `take` each dead letter that is wanted, until it has enough or so many pieces were read; up
+/// to which place, if there may be more.
 fn look(
     conn: &Connection,
     org: PublicId,
     (filter, page): (&DeadFilter, &PageOf<u64>),
+    pieces: usize,
     mut take: impl FnMut(&Connection, &Row<'_>) -> Result<bool, StoreError>,
-) -> Result<(), StoreError> {
+) -> Result<Option<i64>, StoreError> {
     let index = match (filter.endpoint, filter.app) {
         (Some(_), _) => "dead_of_endpoint",
         (None, Some(_)) => "dead_of_app",
@@ -189,16 +191,15 @@ fn look(
         (None, None) => "?2 IS NULL AND ?3 IS NULL AND org = ?1",
     };
     let filtered = filter.reason.is_some() || !filter.event_types.is_empty();
-    let rows_max =
-        if filtered || filter.before.is_some() { PIECE_ROWS } else { page.limit.min(PIECE_ROWS) };
+    let rows_max = if filtered { PIECE_ROWS } else { page.limit.min(PIECE_ROWS) };
     let order = order(page.direction);
     let sql = format!(
         "SELECT {DEAD} FROM closed INDEXED BY {index} {TABLES}
          WHERE state = {} AND {by} AND place BETWEEN ?4 AND ?5 ORDER BY place {order} LIMIT ?6",
         closed::DEAD
     );
-    let span = Span::of(page).after(filter.after).before(filter.before);
-    walk(conn, None, span, page.direction, |conn, _, span| {
+    let span = (Span::of(page).within(filter.after, filter.before), page.direction);
+    walk(conn, None, span, pieces, |conn, _, span| {
         let mut statement = conn.prepare_cached(&sql)?;
         let mut rows = statement.query(params![
             org.as_bytes(),
@@ -213,12 +214,9 @@ fn look(
 }
 
 fn is_wanted(row: &Row<'_>, filter: &DeadFilter) -> Result<bool, StoreError> {
-    let dead_at = time_at(row, 10)?;
     let reason: DeadReason = code_at(row, 8)?;
     let event_type: String = row.get(6)?;
     Ok(filter.reason.is_none_or(|wanted| wanted == reason)
-        && filter.before.is_none_or(|before| dead_at < before)
-        && filter.after.is_none_or(|after| dead_at >= after)
         && (filter.event_types.is_empty() || filter.event_types.contains(&event_type)))
 }
 

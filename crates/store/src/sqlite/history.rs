@@ -19,7 +19,7 @@ use super::deliveries::{deliveries, fresh, scheduled, sends};
 use super::inbox::read_message;
 use super::keys::{Whose, message_keys};
 use super::rows::{ATTEMPT, ATTEMPT_OF, MESSAGE, MESSAGE_LEAN, attempt, message, one, value};
-use super::scan::{PIECE_ROWS, Span, each, walk, wanted};
+use super::scan::{LOOK_PIECES, PIECE_ROWS, Span, each, walk, wanted};
 use super::sent;
 use super::tx::Tx;
 use crate::commits::Fresh;
@@ -28,14 +28,14 @@ use crate::history::{
     AttemptCounts, AttemptFilter, AttemptRow, DeliveryRow, EXPUNGED, History, MessageFilter,
     Resent, Sent, SentFilter, payloads_fill,
 };
-use crate::page::PageOf;
+use crate::page::{Looked, PageOf};
 use crate::recall::Once;
 use crate::{Reply, StoreError};
 
 /// Deliveries that die in one piece when their payload goes: two rows for each.
 const PIECE_DELIVERIES: usize = OPERATION_ROWS_MAX / 2;
 /// What [`wanted`] looks at, behind the columns of an attempt.
-const OF_MESSAGE: &str = "message.accepted_at, message.event_type, message.labels";
+const OF_MESSAGE: &str = "message.event_type, message.labels";
 
 impl History for SqliteStore {
     fn message(&self, app: AppKey, which: IdOrUid) -> Reply<'_, Option<Arc<Message>>> {
@@ -48,9 +48,8 @@ impl History for SqliteStore {
         filter: MessageFilter,
         page: PageOf<MessageKey>,
         payloads: bool,
-    ) -> Reply<'_, Vec<Message>> {
-        let PageOf { beyond, direction, limit } = page;
-        let page = PageOf { beyond: beyond.map(|key| key.0), direction, limit };
+    ) -> Reply<'_, Looked<Message, MessageKey>> {
+        let page = page.at(|key| key.0);
         self.readers.read(move |conn| messages(conn, app, &filter, &page, payloads))
     }
 
@@ -59,8 +58,8 @@ impl History for SqliteStore {
         message: MessageKey,
         filter: AttemptFilter,
         page: PageOf<AttemptKey>,
-    ) -> Reply<'_, Vec<AttemptRow>> {
-        self.attempts(Whose::Message(message), filter, page)
+    ) -> Reply<'_, Looked<AttemptRow, AttemptKey>> {
+        self.attempts(Whose::Message(message, filter.endpoint), filter, page)
     }
 
     fn attempts_to(
@@ -68,7 +67,7 @@ impl History for SqliteStore {
         endpoint: EndpointKey,
         filter: AttemptFilter,
         page: PageOf<AttemptKey>,
-    ) -> Reply<'_, Vec<AttemptRow>> {
+    ) -> Reply<'_, Looked<AttemptRow, AttemptKey>> {
         self.attempts(Whose::Endpoint(endpoint), filter, page)
     }
 
@@ -78,9 +77,8 @@ impl History for SqliteStore {
         endpoint: EndpointKey,
         filter: SentFilter,
         page: PageOf<MessageKey>,
-    ) -> Reply<'_, Vec<Sent>> {
-        let PageOf { beyond, direction, limit } = page;
-        let page = PageOf { beyond: beyond.map(|key| key.0), direction, limit };
+    ) -> Reply<'_, Looked<Sent, MessageKey>> {
+        let page = page.at(|key| key.0);
         self.readers.read(move |conn| sent::messages_to(conn, (app, endpoint), &filter, &page))
     }
 
@@ -159,9 +157,8 @@ impl SqliteStore {
         whose: Whose,
         filter: AttemptFilter,
         page: PageOf<AttemptKey>,
-    ) -> Reply<'static, Vec<AttemptRow>> {
-        let PageOf { beyond, direction, limit } = page;
-        let page = PageOf { beyond: beyond.map(|key| key.0), direction, limit };
+    ) -> Reply<'static, Looked<AttemptRow, AttemptKey>> {
+        let page = page.at(|key| key.0);
         self.readers.read(move |conn| attempts(conn, whose, &filter, &page))
     }
 }
@@ -197,27 +194,27 @@ fn messages(
     filter: &MessageFilter,
     page: &PageOf<u64>,
     payloads: bool,
-) -> Result<Vec<Message>, StoreError> {
+) -> Result<Looked<Message, MessageKey>, StoreError> {
     let mut found = Vec::new();
     if page.limit == 0 {
-        return Ok(found);
+        return Ok(Looked::nothing());
     }
     let columns = if payloads { MESSAGE } else { MESSAGE_LEAN };
     let rows_max = if *filter == MessageFilter::default() { page.limit } else { PIECE_ROWS };
-    let span = Span::of(page).after(filter.after).before(filter.before);
-    walk(conn, Some(&MESSAGES), span, page.direction, |conn, part, span| {
+    let span = (Span::of(page).within(filter.after, filter.before), page.direction);
+    let reached = walk(conn, Some(&MESSAGES), span, LOOK_PIECES, |conn, part, span| {
         let keys = message_keys(conn, app, (part, span), (page.direction, rows_max))?;
         let sql = format!("SELECT {columns} FROM message WHERE key = ?1");
         let mut statement = conn.prepare_cached(&sql)?;
         each(&keys, rows_max, |key| {
             let wanted = one(&mut statement.query([key])?, |row| {
-                if wanted(row, [3, 4, 6], filter)? { message(row).map(Some) } else { Ok(None) }
+                if wanted(row, [4, 6], filter)? { message(row).map(Some) } else { Ok(None) }
             })?;
             found.extend(wanted.flatten());
             Ok(found.len() >= page.limit || payloads_fill(&found))
         })
     })?;
-    Ok(found)
+    Ok(Looked { rows: found, reached: reached.map(|key| MessageKey(key.cast_unsigned())) })
 }
 
 fn attempts(
@@ -225,26 +222,26 @@ fn attempts(
     whose: Whose,
     filter: &AttemptFilter,
     page: &PageOf<u64>,
-) -> Result<Vec<AttemptRow>, StoreError> {
+) -> Result<Looked<AttemptRow, AttemptKey>, StoreError> {
     let mut found = Vec::new();
     if page.limit == 0 {
-        return Ok(found);
+        return Ok(Looked::nothing());
     }
     let list = match whose {
-        Whose::Message(_) => None,
+        Whose::Message(..) => None,
         Whose::Endpoint(_) => Some(&ATTEMPTS),
     };
     let rows_max = if *filter == AttemptFilter::default() { page.limit } else { PIECE_ROWS };
-    // An attempt is never older than its message.
-    let span = Span::of(page).after(filter.message.after);
-    walk(conn, list, span, page.direction, |conn, part, span| {
+    let span = Span::of(page).within(filter.message.after, filter.message.before);
+    let span = (span, page.direction);
+    let reached = walk(conn, list, span, LOOK_PIECES, |conn, part, span| {
         let keys = whose.keys(conn, part, span, (page.direction, rows_max))?;
         each(&keys, rows_max, |key| {
             found.extend(wanted_attempt(conn, key, filter)?);
             Ok(found.len() >= page.limit)
         })
     })?;
-    Ok(found)
+    Ok(Looked { rows: found, reached: reached.map(|key| AttemptKey(key.cast_unsigned())) })
 }
 
 fn wanted_attempt(
@@ -266,7 +263,7 @@ fn is_wanted(row: &Row<'_>, filter: &AttemptFilter) -> Result<bool, StoreError> 
     let fits = filter.endpoint.is_none_or(|wanted| wanted.0 == endpoint)
         && filter.status.is_none_or(|wanted| wanted == standing)
         && filter.status_class.is_none_or(|wanted| wanted == status / 100 * 100);
-    Ok(fits && wanted(row, [19, 20, 21], &filter.message)?)
+    Ok(fits && wanted(row, [19, 20], &filter.message)?)
 }
 
 /// Reads an attempt, with the URL that held when it was made.

@@ -3,7 +3,7 @@
 //! Never: a row; what is read by these keys is read elsewhere.
 
 use domain::ids::{AppKey, EndpointKey, MessageKey};
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
 use super::arrears::{ATTEMPTS, MESSAGES, keys_of};
 use super::queue::bound;
@@ -33,7 +33,8 @@ pub(super) fn message_keys(
 /// Whose attempts.
 #[derive(Clone, Copy)]
 pub(super) enum Whose {
-    Message(MessageKey),
+    /// Of a message, to all endpoints or to one.
+    Message(MessageKey, Option<EndpointKey>),
     Endpoint(EndpointKey),
 }
 
@@ -46,22 +47,29 @@ impl Whose {
         Span { low, high }: Span,
         (direction, limit): (Direction, usize),
     ) -> Result<Vec<i64>, StoreError> {
-        let (owner, condition) = match (self, part) {
+        let (owner, endpoint, condition) = match (self, part) {
             (Self::Endpoint(endpoint), Part::Listed) => {
                 let span = (endpoint.0, low, high);
                 return keys_of(conn, &ATTEMPTS, span, direction, limit);
             }
-            (Self::Endpoint(endpoint), Part::Tail) => (endpoint.0, "NOT INDEXED WHERE endpoint"),
-            (Self::Message(message), _) => {
-                (message.0.cast_signed(), "INDEXED BY attempt_of WHERE message")
+            (Self::Endpoint(endpoint), Part::Tail) => {
+                (endpoint.0, None, "NOT INDEXED WHERE endpoint = ?1 AND ?5 IS NULL")
+            }
+            (Self::Message(message, None), _) => {
+                let condition = "INDEXED BY attempt_of WHERE message = ?1 AND ?5 IS NULL";
+                (message.0.cast_signed(), None, condition)
+            }
+            (Self::Message(message, Some(endpoint)), _) => {
+                let condition = "INDEXED BY attempt_of WHERE message = ?1 AND endpoint = ?5";
+                (message.0.cast_signed(), Some(endpoint.0), condition)
             }
         };
         let sql = format!(
-            "SELECT key FROM attempt {condition} = ?1 AND key BETWEEN ?2 AND ?3
+            "SELECT key FROM attempt {condition} AND key BETWEEN ?2 AND ?3
              ORDER BY key {} LIMIT ?4",
             order(direction)
         );
-        let values = [owner, low, high, bound(limit)];
+        let values = params![owner, low, high, bound(limit), endpoint];
         all(&mut conn.prepare_cached(&sql)?.query(values)?, |row| Ok(row.get(0)?))
     }
 }

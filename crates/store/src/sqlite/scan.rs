@@ -2,25 +2,24 @@
 //!
 //! A list is its index up to where it is filled, and the table itself beyond; one snapshot sees
 //! both, so every row is there exactly once. A filter that matches little is read in pieces, each
-//! with a snapshot of its own.
+//! with a snapshot of its own, and no further than one look goes.
 //! Never: hold a snapshot for longer than one piece.
 
-use domain::ids::key_floor;
+use std::ops::Range;
+
 use resilience::Timestamp;
 use rusqlite::{Connection, Row};
-use std::time::Duration;
 
 use super::arrears::{Kind, listed};
 use super::labels::labels_at;
-use super::rows::time_at;
 use crate::StoreError;
 use crate::history::MessageFilter;
-use crate::page::{Direction, PageOf};
+use crate::page::{Direction, LOOK_ROWS_MAX, PageOf, keys_within};
 
 /// Rows of one piece when they are filtered.
 pub(super) const PIECE_ROWS: usize = 1_000;
-/// Keys may run ahead of the clock by so much, after it was set back.
-const CLOCK_SLACK: Duration = Duration::from_secs(60);
+/// Pieces of one look.
+pub(super) const LOOK_PIECES: usize = LOOK_ROWS_MAX / PIECE_ROWS;
 
 /// A range of keys, both ends included.
 #[derive(Clone, Copy, Debug)]
@@ -41,17 +40,11 @@ impl Span {
         }
     }
 
-    /// Leaves out keys drawn before `after`, as far as they tell.
-    pub(super) fn after(self, after: Option<Timestamp>) -> Self {
-        let low = after.map_or(0, |at| i64::try_from(key_floor(at)).unwrap_or(i64::MAX));
-        Self { low: self.low.max(low), ..self }
-    }
-
-    /// Leaves out keys drawn well after `before`.
-    pub(super) fn before(self, before: Option<Timestamp>) -> Self {
-        let Some(before) = before else { return self };
-        let high = i64::try_from(key_floor(before.plus(CLOCK_SLACK))).unwrap_or(i64::MAX);
-        Self { high: self.high.min(high), ..self }
+    /// Leaves out keys drawn before `after`, or not before `before`.
+    pub(super) fn within(self, after: Option<Timestamp>, before: Option<Timestamp>) -> Self {
+        let signed = |key| i64::try_from(key).unwrap_or(i64::MAX);
+        let Range { start, end } = keys_within(after, before);
+        Self { low: self.low.max(signed(start)), high: self.high.min(signed(end) - 1) }
     }
 
     const fn is_empty(self) -> bool {
@@ -70,41 +63,49 @@ pub(super) enum Part {
 
 /// How far a piece was read.
 pub(super) enum Seen {
-    /// The page is full.
-    Enough,
+    /// Up to and including this key, with which the page is full.
+    Enough(i64),
     /// To the end of the range.
     All,
     /// Up to and including this key; there may be more.
     UpTo(i64),
 }
 
-/// Reads `span` piece by piece with `read`, until it has enough or there is no more. Without a list
-/// everything is one part.
+/// Reads `span` with `read`, in at most so many pieces, until it has enough or there is no more; up
+/// to which key, if there may be more. Without a list everything is one part.
 pub(super) fn walk(
     conn: &Connection,
     list: Option<&Kind>,
-    mut span: Span,
-    direction: Direction,
+    (mut span, direction): (Span, Direction),
+    pieces: usize,
     mut read: impl FnMut(&Connection, Part, Span) -> Result<Seen, StoreError>,
-) -> Result<(), StoreError> {
-    while !span.is_empty() {
-        match (pass(conn, list, (span, direction), &mut read)?, direction) {
-            (None, _) => return Ok(()),
-            (Some(key), Direction::Ascending) => span.low = key.saturating_add(1),
-            (Some(key), Direction::Descending) => span.high = key - 1,
+) -> Result<Option<i64>, StoreError> {
+    let mut reached = None;
+    for _ in 0..pieces {
+        let key = match pass(conn, list, (span, direction), &mut read)? {
+            Seen::All => return Ok(None),
+            Seen::Enough(key) => return Ok(Some(key)),
+            Seen::UpTo(key) => key,
+        };
+        match direction {
+            Direction::Ascending => span.low = key.saturating_add(1),
+            Direction::Descending => span.high = key - 1,
         }
+        reached = Some(key);
     }
-    Ok(())
+    Ok(reached)
 }
 
-/// Reads one piece of `span` in one snapshot; up to which key, if it has not enough and there may
-/// be more.
+/// Reads one piece of `span` in one snapshot.
 pub(super) fn pass(
     conn: &Connection,
     list: Option<&Kind>,
     (span, direction): (Span, Direction),
     mut read: impl FnMut(&Connection, Part, Span) -> Result<Seen, StoreError>,
-) -> Result<Option<i64>, StoreError> {
+) -> Result<Seen, StoreError> {
+    if span.is_empty() {
+        return Ok(Seen::All);
+    }
     let snapshot = conn.unchecked_transaction()?;
     let filled = list.map_or(Ok(i64::MAX), |list| listed(&snapshot, list))?;
     let mut parts = [
@@ -119,12 +120,11 @@ pub(super) fn pass(
             continue;
         }
         match read(&snapshot, part, span)? {
-            Seen::Enough => return Ok(None),
             Seen::All => {}
-            Seen::UpTo(key) => return Ok(Some(key)),
+            seen => return Ok(seen),
         }
     }
-    Ok(None)
+    Ok(Seen::All)
 }
 
 /// Reads one piece: `take` looks at a row, whose first column is its key, and says whether the page
@@ -138,7 +138,7 @@ pub(super) fn piece(
     while let Some(row) = rows.next()? {
         (seen, last) = (seen + 1, row.get(0)?);
         if take(row)? {
-            return Ok(Seen::Enough);
+            return Ok(Seen::Enough(last));
         }
     }
     Ok(if seen < rows_max { Seen::All } else { Seen::UpTo(last) })
@@ -152,27 +152,19 @@ pub(super) fn each(
 ) -> Result<Seen, StoreError> {
     for key in keys {
         if take(*key)? {
-            return Ok(Seen::Enough);
+            return Ok(Seen::Enough(*key));
         }
     }
     let cut = keys.last().filter(|_| keys.len() >= rows_max);
     Ok(cut.map_or(Seen::All, |last| Seen::UpTo(*last)))
 }
 
-/// Whether a message is wanted; its time, event type and labels stand in these columns.
+/// Whether a message is wanted, its time aside; its event type and labels stand in these columns.
 pub(super) fn wanted(
     row: &Row<'_>,
-    [time, event_type, labels]: [usize; 3],
+    [event_type, labels]: [usize; 2],
     filter: &MessageFilter,
 ) -> Result<bool, StoreError> {
-    if filter.before.is_some() || filter.after.is_some() {
-        let at = time_at(row, time)?;
-        if filter.before.is_some_and(|before| at >= before)
-            || filter.after.is_some_and(|after| at < after)
-        {
-            return Ok(false);
-        }
-    }
     if !filter.event_types.is_empty() {
         let name: String = row.get(event_type)?;
         if !filter.event_types.contains(&name) {

@@ -4,7 +4,7 @@
 //! endpoint's own list.
 //! Never: a scan of a table; what is read is a range of a list and rows by their keys.
 
-use domain::ids::{AppKey, EndpointKey, MessageKey, key_floor};
+use domain::ids::{AppKey, EndpointKey, MessageKey};
 use resilience::Timestamp;
 use rusqlite::Connection;
 
@@ -14,11 +14,13 @@ use super::inbox::read_message;
 use super::keys::{Whose, message_keys};
 use super::readers::Readers;
 use super::rows::{MESSAGE_LEAN, message, one, value};
-use super::scan::{PIECE_ROWS, Span, each, pass, walk, wanted};
+use super::scan::{LOOK_PIECES, PIECE_ROWS, Seen, Span, each, pass, walk, wanted};
 use crate::StoreError;
 use crate::history::{AttemptCounts, Sent, SentFilter, payloads_fill};
-use crate::page::{Direction, PageOf};
+use crate::page::{Direction, Looked, PageOf};
 
+/// Messages of one piece: where a delivery stands is four reads.
+const PIECE_SENT: usize = PIECE_ROWS / 4;
 /// How an attempt ended.
 pub(super) const STATUS: &str = "SELECT status BETWEEN 200 AND 299 FROM attempt WHERE key = ?1";
 
@@ -27,21 +29,22 @@ pub(super) fn messages_to(
     (app, endpoint): (AppKey, EndpointKey),
     filter: &SentFilter,
     page: &PageOf<u64>,
-) -> Result<Vec<Sent>, StoreError> {
+) -> Result<Looked<Sent, MessageKey>, StoreError> {
     let mut found: Vec<Sent> = Vec::new();
     if page.limit == 0 {
-        return Ok(found);
+        return Ok(Looked::nothing());
     }
-    let span = Span::of(page).after(filter.message.after).before(filter.message.before);
-    walk(conn, Some(&MESSAGES), span, page.direction, |conn, part, span| {
-        let keys = message_keys(conn, app, (part, span), (page.direction, PIECE_ROWS))?;
-        each(&keys, PIECE_ROWS, |key| {
+    let span = Span::of(page).within(filter.message.after, filter.message.before);
+    let span = (span, page.direction);
+    let reached = walk(conn, Some(&MESSAGES), span, LOOK_PIECES, |conn, part, span| {
+        let keys = message_keys(conn, app, (part, span), (page.direction, PIECE_SENT))?;
+        each(&keys, PIECE_SENT, |key| {
             found.extend(sent(conn, MessageKey(key.cast_unsigned()), endpoint, filter)?);
             let full = payloads_fill(found.iter().map(|sent| &sent.message));
             Ok(found.len() >= page.limit || full)
         })
     })?;
-    Ok(found)
+    Ok(Looked { rows: found, reached: reached.map(|key| MessageKey(key.cast_unsigned())) })
 }
 
 /// A message to this endpoint, if it is wanted.
@@ -56,7 +59,7 @@ fn sent(
     let sql = format!("SELECT {MESSAGE_LEAN} FROM message WHERE key = ?1");
     let mut statement = conn.prepare_cached(&sql)?;
     let lean = one(&mut statement.query([key.0.cast_signed()])?, |row| {
-        if wanted(row, [3, 4, 6], &filter.message)? { message(row).map(Some) } else { Ok(None) }
+        if wanted(row, [4, 6], &filter.message)? { message(row).map(Some) } else { Ok(None) }
     })?;
     let found = match lean.flatten() {
         Some(lean) if filter.payloads => read_message(conn, lean.key)?,
@@ -71,11 +74,8 @@ pub(super) fn count_attempts(
     endpoint: EndpointKey,
     (from, until): (Timestamp, Option<Timestamp>),
 ) -> impl Future<Output = Result<AttemptCounts, StoreError>> + Send + '_ {
-    let span = Span::of(&PageOf { beyond: None, direction: Direction::Ascending, limit: 1 });
-    let mut span = span.after(Some(from));
-    if let Some(until) = until {
-        span.high = i64::try_from(key_floor(until)).unwrap_or(i64::MAX) - 1;
-    }
+    let all = PageOf { beyond: None, direction: Direction::Ascending, limit: 1 };
+    let mut span = Span::of(&all).within(Some(from), until);
     async move {
         let mut counts = AttemptCounts::default();
         loop {
@@ -97,7 +97,7 @@ fn count_piece(
     span: Span,
 ) -> Result<(AttemptCounts, Option<i64>), StoreError> {
     let mut counts = AttemptCounts::default();
-    let last = pass(conn, Some(&ATTEMPTS), (span, Direction::Ascending), |conn, part, span| {
+    let seen = pass(conn, Some(&ATTEMPTS), (span, Direction::Ascending), |conn, part, span| {
         let order = (Direction::Ascending, PIECE_ROWS);
         let keys = Whose::Endpoint(endpoint).keys(conn, part, span, order)?;
         let mut status = conn.prepare_cached(STATUS)?;
@@ -109,5 +109,9 @@ fn count_piece(
             Ok(false)
         })
     })?;
+    let last = match seen {
+        Seen::All => None,
+        Seen::Enough(last) | Seen::UpTo(last) => Some(last),
+    };
     Ok((counts, last))
 }

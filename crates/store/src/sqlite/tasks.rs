@@ -18,9 +18,9 @@ use super::codes::Code as _;
 use super::deliveries::fresh;
 use super::queue::bound;
 use super::rows::{all, bytes_at, code_at, id_at, maybe_blob, narrow_at, one, time_at};
-use super::scan::{PIECE_ROWS, Span, piece, walk};
+use super::scan::{LOOK_PIECES, PIECE_ROWS, Span, piece, walk};
 use super::tx::Tx;
-use crate::page::{Direction, PageOf};
+use crate::page::{Direction, Looked, PageOf};
 use crate::prune::days;
 use crate::recall::Once;
 use crate::tasks::{
@@ -105,7 +105,12 @@ impl Tasks for SqliteStore {
         })
     }
 
-    fn tasks(&self, org: PublicId, filter: TaskFilter, page: PageOf<u64>) -> Reply<'_, Vec<Task>> {
+    fn tasks(
+        &self,
+        org: PublicId,
+        filter: TaskFilter,
+        page: PageOf<u64>,
+    ) -> Reply<'_, Looked<Task, u64>> {
         self.readers.read(move |conn| list(conn, org, &filter, &page))
     }
 
@@ -141,17 +146,18 @@ fn list(
     org: PublicId,
     filter: &TaskFilter,
     page: &PageOf<u64>,
-) -> Result<Vec<Task>, StoreError> {
+) -> Result<Looked<Task, u64>, StoreError> {
     let mut found = Vec::new();
     if page.limit == 0 {
-        return Ok(found);
+        return Ok(Looked::nothing());
     }
     let [up, down] = OF_ORG;
     let sql = match page.direction {
         Direction::Ascending => up,
         Direction::Descending => down,
     };
-    walk(conn, None, Span::of(page), page.direction, |conn, _, span| {
+    let span = (Span::of(page), page.direction);
+    let reached = walk(conn, None, span, LOOK_PIECES, |conn, _, span| {
         let mut statement = conn.prepare_cached(sql)?;
         let values = params![org.as_bytes(), span.low, span.high, bound(PIECE_ROWS)];
         piece(&mut statement.query(values)?, PIECE_ROWS, |row| {
@@ -159,7 +165,7 @@ fn list(
             Ok(found.len() >= page.limit)
         })
     })?;
-    Ok(found)
+    Ok(Looked { rows: found, reached: reached.map(i64::cast_unsigned) })
 }
 
 /// Reads what [`select`] selects.

@@ -191,7 +191,7 @@ async fn each_minute_what_is_old_enough_goes() {
     assert!(desk.store.envelope(named).await.unwrap().is_none());
     let letters = async || {
         let page = PageOf { beyond: None, direction: Direction::Ascending, limit: 10 };
-        desk.store.list(desk.org, DeadFilter::default(), page).await.unwrap().len()
+        desk.store.list(desk.org, DeadFilter::default(), page).await.unwrap().rows.len()
     };
     assert_eq!(letters().await, 1);
     desk.clock.advance(days(30) + Duration::from_secs(1));

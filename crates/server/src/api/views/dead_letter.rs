@@ -46,8 +46,6 @@ pub(crate) struct DeadLetterOut<'a> {
     /// Of one that is read by its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<PayloadOut<'a>>,
-    #[serde(skip)]
-    place: u64,
 }
 
 /// How many there were, or all of them.
@@ -78,7 +76,6 @@ impl<'a> DeadLetterOut<'a> {
             last_attempt_at: letter.last_attempt_at.and_then(time_or_none),
             dead_at: time(letter.dead_at),
             payload: None,
-            place: letter.place,
         }
     }
 
@@ -89,11 +86,11 @@ impl<'a> DeadLetterOut<'a> {
         self.attempts = Attempts::All(attempts);
         self
     }
+}
 
-    /// Its place in the list, as an iterator.
-    pub(crate) fn iterator(&self) -> String {
-        format!("{:016x}", self.place)
-    }
+/// A place in the list, as an iterator.
+pub(crate) fn iterator_of(place: u64) -> String {
+    format!("{place:016x}")
 }
 
 /// Reads an iterator.

@@ -20,6 +20,7 @@ pub const CASES: &[Case] = cases![
     attempts_of_a_message_and_to_an_endpoint_agree,
     each_attempt_filter_leaves_out_the_others,
     attempts_are_filtered_by_their_message,
+    times_of_attempts_are_their_own,
     pg_01_attempts_of_one_moment_are_each_listed_once,
     a_committed_attempt_is_listed_at_once,
 ];
@@ -43,7 +44,7 @@ async fn page(
         Of::Message(message) => history.attempts_of(message, filter, page).await,
         Of::Endpoint(endpoint) => history.attempts_to(endpoint, filter, page).await,
     };
-    found.unwrap()
+    found.unwrap().rows
 }
 
 /// Walks a list page by page in both directions, and answers with its keys, oldest first.
@@ -211,6 +212,27 @@ async fn attempts_are_filtered_by_their_message(world: World) {
     let at = Some(begun.plus(Duration::from_secs(1)));
     assert_eq!(found(MessageFilter { after: at, ..none() }).await, [b, c]);
     assert_eq!(found(MessageFilter { before: at, ..none() }).await, [a]);
+}
+
+async fn times_of_attempts_are_their_own(world: World) {
+    let app = world.app(1).await;
+    let (first, second) = (world.one(&app).await, world.one(&app).await);
+    world.tick();
+    world.deliver(second).await;
+    world.tick();
+    let at = Some(world.now());
+    world.deliver(first).await;
+    let found = async |of, before, after| {
+        let message = MessageFilter { before, after, ..MessageFilter::default() };
+        let filter = AttemptFilter { message, ..AttemptFilter::default() };
+        let rows = page(&world, of, &filter, all()).await;
+        rows.iter().map(|row| row.message).collect::<Vec<_>>()
+    };
+    let to = Of::Endpoint(first.endpoint);
+    assert_eq!(found(to, at, None).await, [second.message], "whatever its message's time");
+    assert_eq!(found(to, None, at).await, [first.message]);
+    assert_eq!(found(Of::Message(first.message), None, at).await, [first.message]);
+    assert_eq!(found(Of::Message(first.message), at, None).await, []);
 }
 
 async fn pg_01_attempts_of_one_moment_are_each_listed_once(world: World) {

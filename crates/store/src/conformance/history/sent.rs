@@ -38,7 +38,8 @@ async fn walk(
         loop {
             let page = PageOf { beyond, direction, limit: 2 };
             let history = &world.stores.history;
-            let rows = history.messages_to(app.app.key, to, filter.clone(), page).await.unwrap();
+            let look = history.messages_to(app.app.key, to, filter.clone(), page).await;
+            let rows = look.unwrap().rows;
             let Some(last) = rows.last() else { break };
             beyond = Some(last.message.key);
             assert!(rows.iter().all(|row| row.delivery.endpoint == to));
@@ -67,7 +68,7 @@ async fn messages_to_an_endpoint_tell_where_each_stands(world: World) {
     world.bury(dead).await;
     world.deliver(delivered).await;
     let list = world.stores.history.messages_to(app.app.key, to, SentFilter::default(), all());
-    let told = list.await.unwrap().into_iter().map(|row| {
+    let told = list.await.unwrap().rows.into_iter().map(|row| {
         (row.message.key, row.delivery.standing(), row.delivery.due_at, row.delivery.sends)
     });
     let expected = [
@@ -111,7 +112,8 @@ async fn payloads_to_an_endpoint_are_read_only_when_asked_for(world: World) {
     for payloads in [false, true] {
         let filter = SentFilter { payloads, ..SentFilter::default() };
         let history = &world.stores.history;
-        let rows = history.messages_to(app.app.key, row.endpoint, filter, all()).await.unwrap();
+        let found = history.messages_to(app.app.key, row.endpoint, filter, all()).await;
+        let rows = found.unwrap().rows;
         assert_eq!(!rows[0].message.spec.payload.is_empty(), payloads);
     }
 }

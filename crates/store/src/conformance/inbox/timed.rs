@@ -67,7 +67,7 @@ async fn a_time_that_is_not_near_is_refused_and_leaves_nothing(world: World) {
     let refused = world.stores.inbox.accept(gone).await;
     assert_eq!(refused, Ok(Accepted::DeliverAtOutside), "its payload would be gone");
     let list = world.stores.history.messages(app.app.key, Default::default(), all(), false);
-    assert_eq!(list.await.unwrap(), []);
+    assert_eq!(list.await.unwrap().rows, []);
 }
 
 async fn a_repeat_after_the_named_time_gets_the_first_message(world: World) {

@@ -96,7 +96,7 @@ async fn whatever_waits_dies_with_an_expunged_payload(world: World) {
         assert_eq!(world.state(message, row.endpoint).await, Some(state));
     }
     let letters = &world.stores.dead_letters;
-    let found = letters.list(super::ORG, DeadFilter::default(), all()).await.unwrap();
+    let found = letters.list(super::ORG, DeadFilter::default(), all()).await.unwrap().rows;
     let told = found.iter().map(|letter| (letter.endpoint, letter.sends, letter.dead_at));
     let now = world.now();
     assert_eq!(told.collect::<Vec<_>>(), [(fresh.endpoint, 0, now), (moved.endpoint, 1, now)]);

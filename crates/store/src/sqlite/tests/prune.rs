@@ -96,7 +96,7 @@ async fn rt_01_posts_are_taken_while_twenty_thousand_rows_go() {
     assert!(made > 2 * OLD / 500, "{made} pieces");
     let page = PageOf { beyond: None, direction: Direction::Ascending, limit: OLD };
     let filter = MessageFilter::default();
-    let left = world.store.messages(world.endpoint.app, filter, page, false).await.unwrap();
+    let left = world.store.messages(world.endpoint.app, filter, page, false).await.unwrap().rows;
     assert_eq!(left.len(), made);
     let due = crate::queue::Queue::depth(&*world.store).await.unwrap();
     assert_eq!(due.0, u64::try_from(made).unwrap());

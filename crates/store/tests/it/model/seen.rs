@@ -128,8 +128,8 @@ impl Side {
     async fn messages_of(&self, app: AppKey, lines: &mut Vec<String>) {
         let history = &self.world.stores.history;
         for filter in some_messages() {
-            let newest = history.messages(app, filter.clone(), newest(), false).await.unwrap();
-            let whole = history.messages(app, filter.clone(), all(), true).await.unwrap();
+            let newest = history.messages(app, filter.clone(), newest(), false).await.unwrap().rows;
+            let whole = history.messages(app, filter.clone(), all(), true).await.unwrap().rows;
             lines.push(format!("{} with {filter:?}", self.app(app)));
             lines.extend(newest.iter().map(|message| self.whole_message(message)));
             lines.extend(whole.iter().map(|message| self.whole_message(message)));
@@ -154,7 +154,7 @@ impl Side {
                 envelope.map(|found| (found.id.random(), found.payload.clone()))
             ));
             for filter in [AttemptFilter::default(), failed.clone()] {
-                let rows = history.attempts_of(key, filter, all()).await.unwrap();
+                let rows = history.attempts_of(key, filter, all()).await.unwrap().rows;
                 lines.extend(rows.iter().map(|row| self.attempt(row)));
             }
         }
@@ -162,11 +162,11 @@ impl Side {
             self.sent(key, lines).await;
             for message in some_messages() {
                 let filter = AttemptFilter { message, ..AttemptFilter::default() };
-                let rows = history.attempts_to(key, filter.clone(), all()).await.unwrap();
+                let rows = history.attempts_to(key, filter.clone(), all()).await.unwrap().rows;
                 lines.push(format!("{} with {filter:?}", self.endpoint(key)));
                 lines.extend(rows.iter().map(|row| self.attempt(row)));
             }
-            let rows = history.attempts_to(key, failed.clone(), newest()).await.unwrap();
+            let rows = history.attempts_to(key, failed.clone(), newest()).await.unwrap().rows;
             lines.extend(rows.iter().map(|row| self.attempt(row)));
         }
     }
@@ -181,7 +181,7 @@ impl Side {
             SentFilter::default(),
             SentFilter { standings, payloads: true, ..SentFilter::default() },
         ] {
-            let rows = history.messages_to(past.app, key, filter, all()).await.unwrap();
+            let rows = history.messages_to(past.app, key, filter, all()).await.unwrap().rows;
             for Sent { message, delivery } in rows {
                 let (message, endpoint) =
                     (self.whole_message(&message), self.endpoint(delivery.endpoint));
@@ -211,10 +211,10 @@ impl Side {
         filters.extend(to);
         for filter in filters {
             let letters = &self.world.stores.dead_letters;
-            let found = letters.list(ORG, filter.clone(), all()).await.unwrap();
+            let found = letters.list(ORG, filter.clone(), all()).await.unwrap().rows;
             lines.push(format!("{} letters", found.len()));
             lines.extend(found.iter().map(|letter| self.letter(letter)));
-            let found = letters.list(ORG, filter, newest()).await.unwrap();
+            let found = letters.list(ORG, filter, newest()).await.unwrap().rows;
             lines.extend(found.iter().map(|letter| self.letter(letter)));
         }
     }

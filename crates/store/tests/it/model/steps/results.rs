@@ -91,8 +91,9 @@ impl Side {
         let letters = &self.world.stores.dead_letters;
         let all = store::conformance::world::all();
         let letters = letters.list(store::conformance::world::ORG, Default::default(), all).await;
-        let letters: Vec<_> =
-            (letters.unwrap().iter()).map(|letter| (letter.message, letter.endpoint)).collect();
+        let letters: Vec<_> = (letters.unwrap().rows.iter())
+            .map(|letter| (letter.message, letter.endpoint))
+            .collect();
         pick(&letters, message).or(any)
     }
 
