@@ -73,9 +73,16 @@ pub(super) async fn create(
     }
     application.map_or(Ok(()), check_application)?;
     // What is sent in place of the payload is no JSON.
-    if payload.is_some() {
-        let directory = &*shared.engine.stores().directory;
-        shared.schemas.check(directory, caller.org, &spec).await?;
+    if payload.is_some()
+        && let Err(refusal) = obeys_schema(&shared, &caller, &spec).await
+    {
+        // A repeat gets the first one's answer, though its like may not be posted any more.
+        let earlier = match key {
+            Some(key) => shared.engine.stores().inbox.used(key).await?,
+            None => None,
+        };
+        let accepted = earlier.ok_or(refusal)?;
+        return answer((StatusCode::ACCEPTED, accepted), &spec, payload, with_content);
     }
     let post = Post {
         org: caller.org,
@@ -97,6 +104,10 @@ pub(super) async fn create(
         return Err(Invalid::new("deliverAt", rule).into());
     }
     answer((StatusCode::ACCEPTED, accepted), &spec, payload, with_content)
+}
+
+async fn obeys_schema(shared: &Shared, caller: &Caller, spec: &MessageSpec) -> Result<(), Problem> {
+    shared.schemas.check(&*shared.engine.stores().directory, caller.org, spec).await
 }
 
 /// The post's key, scoped by the application that the path leads to now; without a key nothing is

@@ -78,6 +78,28 @@ async fn a_written_schema_is_in_force_at_once() {
 }
 
 #[tokio::test]
+async fn a_repeat_has_its_first_answer_though_the_schema_was_tightened() {
+    let server = with("enforce").await;
+    let path = "/event-type/order";
+    let kept = |least: u64| json!({"description": "", "schemas": {"1": order(least)}});
+    server.put(path, &kept(1)).await.expect(201);
+    let body = |n: u64| json!({"eventType": "order", "payload": {"n": n}}).to_string();
+    let send = async |key: &str, n: u64| {
+        let headers = [("idempotency-key", key)];
+        server.send("POST", "/api/v1/app/a/msg", &headers, body(n)).await
+    };
+    let first = send("k", 1).await.expect(202);
+    server.put(path, &kept(2)).await.expect(200);
+    assert_eq!(send("k", 1).await.expect(202), first);
+    let other = send("k", 0).await.expect(422);
+    assert_eq!(other["detail"][0]["loc"], json!(["header", "idempotency-key"]));
+    let new = send("l", 1).await.expect(422);
+    assert_eq!(new["detail"][0]["loc"], json!(["body", "payload", "n"]));
+    let list = server.get("/app/a/msg").await.expect(200);
+    assert_eq!(list["data"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_schema_that_cannot_be_used_is_refused() {
     for mode in ["warn", "enforce"] {
         let server = with(mode).await;

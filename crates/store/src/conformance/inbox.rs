@@ -11,6 +11,7 @@ use std::time::Duration;
 use domain::delivery::{Pending, Trigger};
 use domain::idempotency::IngestKey;
 use domain::ids::{AppKey, MessageKey, PublicId, key_time};
+use domain::limits::IDEMPOTENCY_WINDOW;
 use domain::message::Message;
 
 use super::world::{World, all};
@@ -26,6 +27,7 @@ pub const CASES: &[Case] = cases![
     a_message_to_nobody_is_accepted,
     a_large_fan_out_is_whole,
     a_repeated_key_gets_the_first_message,
+    a_key_says_what_was_made_under_it,
     another_body_under_a_key_is_refused,
     equal_keys_in_one_batch_make_one_message,
     id_01_concurrent_posts_with_one_key_make_one_message,
@@ -131,6 +133,18 @@ async fn a_repeated_key_gets_the_first_message(world: World) {
     assert_eq!(world.rows(app.endpoints[0].key).await.len(), 1);
     assert_eq!(world.told.take_fresh().len(), 1);
     world.post(keyed(world.message(&app), key(2, 1))).await;
+}
+
+async fn a_key_says_what_was_made_under_it(world: World) {
+    let app = world.app(1).await;
+    let inbox = &world.stores.inbox;
+    assert_eq!(inbox.used(key(1, 1)).await.unwrap(), None);
+    let first = world.post(keyed(world.message(&app), key(1, 1))).await;
+    let used = inbox.used(key(1, 1)).await.unwrap();
+    assert_eq!(repeated(used.unwrap()), world.read(app.app.key, first).await);
+    assert_eq!(inbox.used(key(1, 2)).await.unwrap(), Some(Accepted::BodyDiffers));
+    world.clock.advance(IDEMPOTENCY_WINDOW);
+    assert_eq!(inbox.used(key(1, 1)).await.unwrap(), None);
 }
 
 async fn another_body_under_a_key_is_refused(world: World) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::delivery::Pending;
+use domain::idempotency::IngestKey;
 use domain::ids::{MessageKey, PublicId};
 use domain::limits;
 use domain::message::{Envelope, Message};
@@ -20,6 +21,10 @@ use crate::inbox::{Accepted, Inbox, NewMessage};
 impl Inbox for MemoryStore {
     fn accept(&self, message: NewMessage) -> Reply<'static, Accepted> {
         self.shared.write(move |tx| Ok(accept(tx, message)))
+    }
+
+    fn used(&self, key: IngestKey) -> Reply<'static, Option<Accepted>> {
+        self.shared.write(move |tx| Ok(used(tx, &key)))
     }
 
     fn probe(&self) -> Reply<'static, ()> {
@@ -74,18 +79,8 @@ pub(super) fn accept(tx: &mut Tx<'_>, new: NewMessage) -> Accepted {
 
 /// Idempotency key, application and version, event id, in this order.
 fn check(tx: &Tx<'_>, new: &NewMessage) -> Option<Accepted> {
-    let used = new.key.as_ref().and_then(|key| {
-        let used = tx.state.ingest_keys.get(&key.scope)?;
-        let lives = tx.now.since(used.at) < limits::IDEMPOTENCY_WINDOW;
-        lives.then_some((used, used.body == key.body))
-    });
-    match used {
-        Some((_, false)) => return Some(Accepted::BodyDiffers),
-        Some((used, true)) => {
-            let message = tx.state.messages.get(&used.message)?;
-            return Some(Accepted::Repeated(Box::new(Message::clone(message))));
-        }
-        None => {}
+    if let Some(outcome) = new.key.as_ref().and_then(|key| used(tx, key)) {
+        return Some(outcome);
     }
     let Some(app) = tx.state.live_app(new.app) else { return Some(Accepted::NoApplication) };
     if app.version != new.app_version {
@@ -96,6 +91,19 @@ fn check(tx: &Tx<'_>, new: &NewMessage) -> Option<Accepted> {
     }
     let event_id = new.spec.event_id.clone()?;
     tx.state.event_ids.contains_key(&(new.app, event_id)).then_some(Accepted::EventIdTaken)
+}
+
+/// What the post under this key came to, if the key lives.
+fn used(tx: &Tx<'_>, key: &IngestKey) -> Option<Accepted> {
+    let used = tx.state.ingest_keys.get(&key.scope)?;
+    if tx.now.since(used.at) >= limits::IDEMPOTENCY_WINDOW {
+        return None;
+    }
+    if used.body != key.body {
+        return Some(Accepted::BodyDiffers);
+    }
+    let message = tx.state.messages.get(&used.message)?;
+    Some(Accepted::Repeated(Box::new(Message::clone(message))))
 }
 
 /// What a send needs of a message.

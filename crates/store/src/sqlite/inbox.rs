@@ -28,6 +28,10 @@ impl Inbox for SqliteStore {
         self.shared.door.accept(message)
     }
 
+    fn used(&self, key: IngestKey) -> Reply<'static, Option<Accepted>> {
+        self.shared.door.change(move |tx| tx.recall(&key))
+    }
+
     fn probe(&self) -> Reply<'static, ()> {
         self.shared.door.change(|tx| tx.probe())
     }
