@@ -70,9 +70,9 @@ pub(crate) enum DeadLetter {
     },
 }
 
-/// Which are listed.
+/// What they have in common.
 #[derive(Debug, Args)]
-pub(crate) struct Filter {
+pub(crate) struct Which {
     /// Of this endpoint.
     #[arg(long, value_name = "ENDPOINT")]
     endpoint: Option<String>,
@@ -82,6 +82,13 @@ pub(crate) struct Filter {
     /// Of these event types, with commas between.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     event_types: Vec<String>,
+}
+
+/// Which are listed.
+#[derive(Debug, Args)]
+pub(crate) struct Filter {
+    #[command(flatten)]
+    which: Which,
     /// Dead before this time.
     #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
     before: Option<Moment>,
@@ -93,15 +100,8 @@ pub(crate) struct Filter {
 /// Which are put back.
 #[derive(Debug, Args)]
 pub(crate) struct Many {
-    /// Of this endpoint.
-    #[arg(long, value_name = "ENDPOINT")]
-    endpoint: Option<String>,
-    /// Dead for this reason.
-    #[arg(long)]
-    reason: Option<String>,
-    /// Of these event types, with commas between.
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    event_types: Vec<String>,
+    #[command(flatten)]
+    which: Which,
     /// Dead since this time.
     #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
     since: Option<Moment>,
@@ -130,9 +130,9 @@ impl DeadLetter {
                     None => Call::list(&["dead-letter"], COLUMNS),
                 };
                 let call = call
-                    .with("endpoint_id", filter.endpoint)
-                    .with("reason", filter.reason)
-                    .with_list("event_types", &filter.event_types)
+                    .with("endpoint_id", filter.which.endpoint)
+                    .with("reason", filter.which.reason)
+                    .with_list("event_types", &filter.which.event_types)
                     .with("before", filter.before.map(text))
                     .with("after", filter.after.map(text));
                 Plan::List(call, paging)
@@ -160,9 +160,9 @@ impl Many {
     fn body(self, now: Timestamp) -> Result<Body, Failure> {
         let text = |moment: Moment| moment.text(now);
         let mut body = Body::default();
-        body.set_some("endpointId", self.endpoint.as_ref())?;
-        body.set_some("reason", self.reason.as_ref())?;
-        body.set_list("eventTypes", &self.event_types)?;
+        body.set_some("endpointId", self.which.endpoint.as_ref())?;
+        body.set_some("reason", self.which.reason.as_ref())?;
+        body.set_list("eventTypes", &self.which.event_types)?;
         body.set_some("since", self.since.map(text).as_ref())?;
         body.set_some("until", self.until.map(text).as_ref())?;
         body.set_list("ids", &self.ids)?;
