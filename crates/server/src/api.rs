@@ -34,6 +34,7 @@ mod operational;
 mod own;
 mod precheck;
 mod problem_pages;
+mod reach;
 mod reference;
 mod replays;
 mod resend;
@@ -263,31 +264,31 @@ impl Routes {
     }
 
     fn operational(self) -> Self {
-        use operational as told;
+        use {endpoint_headers as headers, endpoint_secrets as secrets, operational as told};
         self.route(
             "/api/v1/operational-webhook/endpoint",
             get(told::list, told::LIST).post(told::create, told::CREATE),
         )
         .route(
             "/api/v1/operational-webhook/endpoint/{endpoint}",
-            get(told::read, told::READ)
-                .put(told::put, told::PUT)
-                .patch(told::patch, told::PATCH)
-                .delete(told::delete, told::DELETE),
+            get(endpoints::read, told::READ)
+                .put(endpoints::put, told::PUT)
+                .patch(endpoints::patch, told::PATCH)
+                .delete(endpoints::delete, told::DELETE),
         )
         .route(
             "/api/v1/operational-webhook/endpoint/{endpoint}/headers",
-            get(told::read_headers, told::READ_HEADERS)
-                .put(told::put_headers, told::PUT_HEADERS)
-                .patch(told::patch_headers, told::PATCH_HEADERS),
+            get(headers::read, told::READ_HEADERS)
+                .put(headers::put, told::PUT_HEADERS)
+                .patch(headers::patch, told::PATCH_HEADERS),
         )
         .route(
             "/api/v1/operational-webhook/endpoint/{endpoint}/secret",
-            get(told::read_secret, told::READ_SECRET),
+            get(secrets::read, told::READ_SECRET),
         )
         .route(
             "/api/v1/operational-webhook/endpoint/{endpoint}/secret/rotate",
-            post(told::rotate_secret, told::ROTATE_SECRET),
+            post(secrets::rotate, told::ROTATE_SECRET),
         )
     }
 

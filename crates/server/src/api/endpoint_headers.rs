@@ -21,9 +21,9 @@ use super::endpoint_change::change;
 use super::endpoint_spec::header_list;
 use super::inputs::endpoint::{EndpointHeadersIn, EndpointHeadersPatchIn};
 use super::operation::Operation;
-use super::own::{self, Names};
-use crate::http::auth::Auth;
-use crate::http::extract::{Place, Received};
+use super::own;
+use super::reach::Reach;
+use crate::http::extract::Received;
 use crate::http::fields::{Fields, texts};
 use crate::http::idempotency::Answer;
 use crate::http::problem::Problem;
@@ -50,8 +50,7 @@ pub(super) const READ: Operation = Operation::new(
 /// `GET …/headers`
 pub(super) async fn read(
     State(shared): State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place((app, endpoint)): Place<Names>,
+    Reach { caller, place: (app, endpoint) }: Reach,
 ) -> Answered {
     let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
     let (hidden, shown): (Vec<_>, Vec<_>) =
@@ -71,8 +70,7 @@ pub(super) const PUT: Operation =
 /// `PUT …/headers`
 pub(super) async fn put(
     State(shared): State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place((app, endpoint)): Place<Names>,
+    Reach { caller, place: (app, endpoint) }: Reach,
     received: Received,
 ) -> Answered {
     let mut fields = Fields::parse(&received.body)?;
@@ -91,8 +89,7 @@ pub(super) const PATCH: Operation =
 /// `PATCH …/headers`: `null` removes a header, and so does its name in `deleteHeaders`.
 pub(super) async fn patch(
     State(shared): State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place((app, endpoint)): Place<Names>,
+    Reach { caller, place: (app, endpoint) }: Reach,
     received: Received,
 ) -> Answered {
     let mut fields = Fields::parse(&received.body)?;

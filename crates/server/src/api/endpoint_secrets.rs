@@ -23,11 +23,11 @@ use super::endpoint_change::change;
 use super::inputs::endpoint::EndpointSecretRotateIn;
 use super::once::once;
 use super::operation::Operation;
-use super::own::{self, Names};
+use super::own;
+use super::reach::Reach;
 use super::shapes::SigningKey;
 use crate::config::settings::SigningKind;
-use crate::http::auth::Auth;
-use crate::http::extract::{Place, Received};
+use crate::http::extract::Received;
 use crate::http::fields::{Fields, text, whole};
 use crate::http::idempotency::{Answer, Done, Made, Ticket};
 use crate::http::problem::Problem;
@@ -58,8 +58,7 @@ pub(super) const READ: Operation =
 /// `GET …/secret`
 pub(super) async fn read(
     State(shared): State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place((app, endpoint)): Place<Names>,
+    Reach { caller, place: (app, endpoint) }: Reach,
 ) -> Answered {
     caller.full_access()?;
     let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
@@ -78,8 +77,7 @@ pub(super) const ROTATE: Operation = Operation::new(
 /// `POST …/secret/rotate`: answers with the new key, which newer SDKs read and older ones ignore.
 pub(super) async fn rotate(
     State(shared): State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place((app, endpoint)): Place<Names>,
+    Reach { caller, place: (app, endpoint) }: Reach,
     received: Received,
 ) -> Answered {
     let mut fields = Fields::parse(&received.body)?;

@@ -26,7 +26,8 @@ use super::inputs::endpoint::{EndpointIn, EndpointUpdate};
 use super::inputs::query::OrderedPage;
 use super::once::once;
 use super::operation::Operation;
-use super::own::{self, Names};
+use super::own;
+use super::reach::Reach;
 use super::shapes::Patch;
 use super::views::endpoint::EndpointOut;
 use crate::http::auth::Auth;
@@ -102,8 +103,7 @@ pub(super) const READ: Operation =
 /// `GET /app/{app}/endpoint/{endpoint}`
 pub(super) async fn read(
     State(shared): State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place((app, endpoint)): Place<Names>,
+    Reach { caller, place: (app, endpoint) }: Reach,
 ) -> Answered {
     let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
     Ok(Answer::json(StatusCode::OK, &EndpointOut::from(&*found)).into_response())
@@ -120,8 +120,7 @@ pub(super) const PUT: Operation =
 /// `PUT /app/{app}/endpoint/{endpoint}`
 pub(super) async fn put(
     State(shared): State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place((app, endpoint)): Place<Names>,
+    Reach { caller, place: (app, endpoint) }: Reach,
     received: Received,
 ) -> Answered {
     own::can_be_named("endpoint", &endpoint)?;
@@ -161,8 +160,7 @@ pub(super) const PATCH: Operation =
 /// `PATCH /app/{app}/endpoint/{endpoint}`
 pub(super) async fn patch(
     State(shared): State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place((app, endpoint)): Place<Names>,
+    Reach { caller, place: (app, endpoint) }: Reach,
     received: Received,
 ) -> Answered {
     let mut fields = Fields::parse(&received.body)?;
@@ -182,8 +180,7 @@ pub(super) const DELETE: Operation =
 /// `DELETE /app/{app}/endpoint/{endpoint}`
 pub(super) async fn delete(
     State(shared): State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place((app, endpoint)): Place<Names>,
+    Reach { caller, place: (app, endpoint) }: Reach,
 ) -> Answered {
     let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
     shared.engine.stores().directory.delete_endpoint(found.key).await?;

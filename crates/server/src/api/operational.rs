@@ -1,21 +1,22 @@
 //! Endpoints that are told what happens in an organisation, managed by that organisation.
 //!
 //! They are ordinary endpoints of an application of the management organisation, which is made with
-//! the first of them. Here the caller stands in for that organisation, within that application.
-//! Never: lead to anything else of the management organisation, or serve an application's token.
+//! the first of them; so their handlers are those of any endpoint, which `reach` leads there.
+//! Never: make that application for anybody but a caller of the organisation.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
 use domain::application::ApplicationSpec;
-use domain::notice::{MANAGEMENT, teller_of};
+use domain::notice::MANAGEMENT;
 use http::StatusCode;
 use store::StoreError;
 use store::directory::IdOrUid;
 use store::page::Direction;
 
 use super::operation::{Operation, Token};
+use super::reach::within;
 use super::views::endpoint::EndpointOut;
 use super::{endpoint_headers as headers, endpoint_secrets as secrets, endpoints};
 use crate::http::auth::Auth;
@@ -24,7 +25,6 @@ use crate::http::idempotency::Answer;
 use crate::http::paging::Paging;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::tokens::Caller;
 use crate::state::{Shared, random};
 
 type Answered = Result<Response, Problem>;
@@ -32,23 +32,6 @@ type Answered = Result<Response, Problem>;
 /// An operation of any endpoint, of these ones.
 const fn told(of_any: Operation, id: &'static str, summary: &'static str) -> Operation {
     of_any.named(id, summary).token(Token::Org)
-}
-
-/// The caller within the application that tells its organisation, and that application's uid.
-fn within(caller: &Caller) -> Result<(Auth, String), Problem> {
-    caller.org_only()?;
-    let uid = teller_of(caller.org)
-        .ok_or_else(|| Problem::not_found("The management organisation is told nothing"))?;
-    Ok((Auth(Arc::new(caller.within(MANAGEMENT))), uid))
-}
-
-/// The same with an endpoint of it.
-fn within_to(
-    caller: &Caller,
-    endpoint: String,
-) -> Result<(Auth, Place<(String, String)>), Problem> {
-    let (caller, uid) = within(caller)?;
-    Ok((caller, Place((uid, endpoint))))
 }
 
 pub(super) const LIST: Operation = told(
@@ -113,32 +96,11 @@ pub(super) const READ: Operation = told(
     "Shows an endpoint of operational webhooks.",
 );
 
-/// `GET /operational-webhook/endpoint/{endpoint}`
-pub(super) async fn read(
-    shared: State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place(endpoint): Place<String>,
-) -> Answered {
-    let (caller, place) = within_to(&caller, endpoint)?;
-    endpoints::read(shared, caller, place).await
-}
-
 pub(super) const PUT: Operation = told(
     endpoints::PUT,
     "v1.operational-webhook.endpoint.update",
     "Replaces an endpoint of operational webhooks, or creates it.",
 );
-
-/// `PUT /operational-webhook/endpoint/{endpoint}`
-pub(super) async fn put(
-    shared: State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place(endpoint): Place<String>,
-    received: Received,
-) -> Answered {
-    let (caller, place) = within_to(&caller, endpoint)?;
-    endpoints::put(shared, caller, place, received).await
-}
 
 pub(super) const PATCH: Operation = told(
     endpoints::PATCH,
@@ -146,32 +108,11 @@ pub(super) const PATCH: Operation = told(
     "Changes what is named of an endpoint of operational webhooks.",
 );
 
-/// `PATCH /operational-webhook/endpoint/{endpoint}`
-pub(super) async fn patch(
-    shared: State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place(endpoint): Place<String>,
-    received: Received,
-) -> Answered {
-    let (caller, place) = within_to(&caller, endpoint)?;
-    endpoints::patch(shared, caller, place, received).await
-}
-
 pub(super) const DELETE: Operation = told(
     endpoints::DELETE,
     "v1.operational-webhook.endpoint.delete",
     "Deletes an endpoint of operational webhooks; what waits for it is cancelled.",
 );
-
-/// `DELETE /operational-webhook/endpoint/{endpoint}`
-pub(super) async fn delete(
-    shared: State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place(endpoint): Place<String>,
-) -> Answered {
-    let (caller, place) = within_to(&caller, endpoint)?;
-    endpoints::delete(shared, caller, place).await
-}
 
 pub(super) const READ_HEADERS: Operation = told(
     headers::READ,
@@ -179,32 +120,11 @@ pub(super) const READ_HEADERS: Operation = told(
     "Shows the extra headers of its requests, credentials left out.",
 );
 
-/// `GET …/headers`
-pub(super) async fn read_headers(
-    shared: State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place(endpoint): Place<String>,
-) -> Answered {
-    let (caller, place) = within_to(&caller, endpoint)?;
-    headers::read(shared, caller, place).await
-}
-
 pub(super) const PUT_HEADERS: Operation = told(
     headers::PUT,
     "v1.operational-webhook.endpoint.update-headers",
     "Replaces the extra headers.",
 );
-
-/// `PUT …/headers`
-pub(super) async fn put_headers(
-    shared: State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place(endpoint): Place<String>,
-    received: Received,
-) -> Answered {
-    let (caller, place) = within_to(&caller, endpoint)?;
-    headers::put(shared, caller, place, received).await
-}
 
 pub(super) const PATCH_HEADERS: Operation = told(
     headers::PATCH,
@@ -212,46 +132,14 @@ pub(super) const PATCH_HEADERS: Operation = told(
     "Adds, changes or removes extra headers.",
 );
 
-/// `PATCH …/headers`
-pub(super) async fn patch_headers(
-    shared: State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place(endpoint): Place<String>,
-    received: Received,
-) -> Answered {
-    let (caller, place) = within_to(&caller, endpoint)?;
-    headers::patch(shared, caller, place, received).await
-}
-
 pub(super) const READ_SECRET: Operation = told(
     secrets::READ,
     "v1.operational-webhook.endpoint.get-secret",
     "Shows the secret that its requests are signed with.",
 );
 
-/// `GET …/secret`
-pub(super) async fn read_secret(
-    shared: State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place(endpoint): Place<String>,
-) -> Answered {
-    let (caller, place) = within_to(&caller, endpoint)?;
-    secrets::read(shared, caller, place).await
-}
-
 pub(super) const ROTATE_SECRET: Operation = told(
     secrets::ROTATE,
     "v1.operational-webhook.endpoint.rotate-secret",
     "Puts a new secret in place; the old one signs on for a while.",
 );
-
-/// `POST …/secret/rotate`
-pub(super) async fn rotate_secret(
-    shared: State<Arc<Shared>>,
-    Auth(caller): Auth,
-    Place(endpoint): Place<String>,
-    received: Received,
-) -> Answered {
-    let (caller, place) = within_to(&caller, endpoint)?;
-    secrets::rotate(shared, caller, place, received).await
-}
