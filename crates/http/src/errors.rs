@@ -5,6 +5,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use http::StatusCode;
 use resilience::{RetryInfo, StopReason};
 
 /// Any error that may cross a thread, as tower's layers give it.
@@ -42,20 +43,55 @@ impl BulkheadFull {
     }
 }
 
+/// An answer that counted as a failure, where only an error can be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("answered {status}")]
+#[non_exhaustive]
+pub struct Answered {
+    /// Its status.
+    pub status: StatusCode,
+}
+
+impl Answered {
+    pub(crate) const fn new(status: StatusCode) -> Self {
+        Self { status }
+    }
+}
+
 /// The last error of a request that was retried or could have been, and how it came to be the last.
 #[derive(Debug, thiserror::Error)]
-#[error("{source} (calls made: {}; gave up: {})", info.calls, self.stop())]
+#[error("{source} (calls made: {}; gave up: {}{})", info.calls, self.stop(), self.told())]
 #[non_exhaustive]
 pub struct GaveUp {
-    /// The error itself.
+    /// The error itself; where a circuit breaker ended it, its rejection.
     pub source: BoxError,
+    /// What the attempt before that one came to, if there was one: its error, or [`Answered`].
+    pub before: Option<BoxError>,
     /// How often and how long it was tried.
     pub info: RetryInfo,
 }
 
 impl GaveUp {
-    pub(crate) const fn new(source: BoxError, info: RetryInfo) -> Self {
-        Self { source, info }
+    pub(crate) const fn new(source: BoxError, before: Option<BoxError>, info: RetryInfo) -> Self {
+        Self { source, before, info }
+    }
+
+    /// What the last attempt came to that was made: this error, or what was before it where a
+    /// circuit breaker let the last one not through. None where it let none through.
+    pub fn last_error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
+        match self.stop() {
+            StopReason::CircuitOpen => self.before.as_deref(),
+            _ => Some(&*self.source),
+        }
+    }
+
+    fn told(&self) -> String {
+        match &self.before {
+            Some(before) if self.stop() == StopReason::CircuitOpen => {
+                format!("; last error: {before}")
+            }
+            _ => String::new(),
+        }
     }
 
     /// Why there was no further call.

@@ -66,7 +66,7 @@ pub use client::{
     HttpErrorKind, HttpObserver, IdempotencyKeys, Interceptor, Invalid, OrInvalid, Order,
     RequestBuilder, Response,
 };
-pub use errors::{BoxError, BulkheadFull, GaveUp, TimedOut};
+pub use errors::{Answered, BoxError, BulkheadFull, GaveUp, TimedOut};
 pub use fault::fault_of;
 pub use layer::{
     BreakerFuture, BreakerService, BulkheadFuture, BulkheadLayer, BulkheadService,

@@ -79,6 +79,7 @@ struct Inner {
     before_sending: bool,
     class: Class,
     info: Option<RetryInfo>,
+    before: Option<HttpError>,
 }
 
 impl HttpError {
@@ -89,8 +90,16 @@ impl HttpError {
 
     pub(super) fn of(kind: HttpErrorKind, context: Context, source: Option<BoxError>) -> Self {
         let class = Class::REFUSED;
-        let (response, before_sending, info) = (None, false, None);
-        Self(Box::new(Inner { kind, context, source, response, before_sending, class, info }))
+        Self(Box::new(Inner {
+            kind,
+            context,
+            source,
+            response: None,
+            before_sending: false,
+            class,
+            info: None,
+            before: None,
+        }))
     }
 
     /// What an interceptor, a validator or a transport threw: its own errors stay what they are.
@@ -131,6 +140,12 @@ impl HttpError {
 
     pub(super) fn with_info(mut self, info: RetryInfo) -> Self {
         self.0.info = Some(info);
+        self
+    }
+
+    /// What the attempt before it came to.
+    pub(super) fn with_before(mut self, before: Option<Self>) -> Self {
+        self.0.before = before;
         self
     }
 
@@ -186,6 +201,22 @@ impl HttpError {
     /// How often and how long it was tried, and why no longer; none while it is being tried.
     pub fn info(&self) -> Option<&RetryInfo> {
         self.0.info.as_ref()
+    }
+
+    /// The error of the last attempt that was made: this one, or where a breaker, a bulkhead or
+    /// the total time ended the retries, the one before. None where no attempt had failed.
+    pub fn last_error(&self) -> Option<&Self> {
+        match self.0.kind {
+            HttpErrorKind::CircuitOpen
+            | HttpErrorKind::BulkheadFull
+            | HttpErrorKind::TotalTimeout => self.0.before.as_ref(),
+            _ => Some(self),
+        }
+    }
+
+    /// The error of the attempt before, where this one is not of an attempt.
+    fn behind(&self) -> Option<&Self> {
+        self.last_error().filter(|last| !std::ptr::eq(*last, self))
     }
 
     /// Which request it was.
@@ -249,7 +280,11 @@ impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.0.context, self.reason())?;
         let Some(RetryInfo { calls, stop: Some(stop), .. }) = self.0.info else { return Ok(()) };
-        write!(f, " (calls made: {calls}; gave up: {stop})")
+        write!(f, " (calls made: {calls}; gave up: {stop}")?;
+        match self.behind() {
+            Some(last) => write!(f, "; last error: {})", last.reason()),
+            None => f.write_str(")"),
+        }
     }
 }
 
@@ -275,7 +310,7 @@ impl serde::Serialize for HttpError {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;
         let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
-        let mut shown = serializer.serialize_struct("HttpError", 9)?;
+        let mut shown = serializer.serialize_struct("HttpError", 10)?;
         shown.serialize_field("kind", self.0.kind.as_str())?;
         shown.serialize_field("message", &self.reason())?;
         shown.serialize_field("status", &self.status().map(|status| status.as_u16()))?;
@@ -286,6 +321,8 @@ impl serde::Serialize for HttpError {
         shown.serialize_field("elapsed_ms", &elapsed.map(millis))?;
         let stop = self.0.info.and_then(|info| info.stop);
         shown.serialize_field("gave_up", &stop.map(|stop| stop.as_str()))?;
+        let last = self.behind().map(Self::reason);
+        shown.serialize_field("last_error", &last)?;
         shown.serialize_field("request", &self.0.context)?;
         shown.end()
     }

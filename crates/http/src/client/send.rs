@@ -121,14 +121,17 @@ impl Job {
         if within(deadline.as_mut(), self.keep_body()).await.is_none() {
             return Err(self.timed_out(&session));
         }
+        let mut before = None;
         loop {
             let error = match within(deadline.as_mut(), self.guarded(expected)).await {
-                None => return Err(self.timed_out(&session)),
+                None => return Err(self.timed_out(&session).with_before(before)),
                 Some(Ok(taken)) => return Ok((taken, session)),
                 Some(Err(error)) => error,
             };
             let delay = match self.next(&mut session, &error, &mut chance) {
-                Next::Stop(stop) => return Err(self.stopped(error, &session, stop)),
+                Next::Stop(stop) => {
+                    return Err(self.stopped(error, &session, stop).with_before(before));
+                }
                 // The last error says more than a wait for the end of the time would.
                 Next::Again { at, .. } if at >= end => {
                     return Err(self.stopped(error, &session, StopReason::Elapsed));
@@ -137,6 +140,10 @@ impl Job {
             };
             let failures = session.failures();
             self.settings.observers.tell(|observer| observer.on_retry(failures, &error, delay));
+            // What was turned away here is no attempt.
+            if error.last_error().is_some() {
+                before = Some(error);
+            }
             self.sleeper.sleep(delay).await;
             session.calling();
         }

@@ -16,8 +16,8 @@ use http_adapter::resilience::{
 };
 use http_adapter::testing::{MockReply, MockTransport};
 use http_adapter::{
-    BoxError, Bulkhead, BulkheadFull, BulkheadLayer, CircuitBreakerLayer, GaveUp, RetryLayer,
-    TimedOut, TimeoutLayer,
+    Answered, BoxError, Bulkhead, BulkheadFull, BulkheadLayer, CircuitBreakerLayer, GaveUp,
+    RetryLayer, TimedOut, TimeoutLayer,
 };
 use http_body_util::{BodyExt, Full, StreamBody};
 use tower::{ServiceBuilder, ServiceExt, service_fn};
@@ -211,8 +211,31 @@ async fn t9_an_open_breaker_refuses_the_call_and_is_not_retried() {
     let gave_up = error.downcast::<GaveUp>().unwrap();
     assert_eq!(gave_up.stop(), StopReason::CircuitOpen);
     assert!(gave_up.source.is::<Rejected>());
+    let last = gave_up.last_error().unwrap().downcast_ref::<Answered>().unwrap();
+    assert_eq!(last.status, StatusCode::SERVICE_UNAVAILABLE, "what had gone wrong before");
+    let text = gave_up.to_string();
+    assert!(text.ends_with("last error: answered 503 Service Unavailable)"), "{text}");
     let ready = ServiceExt::<Request<Full<Bytes>>>::ready(&mut service).await;
     assert!(ready.is_ok(), "never from poll_ready");
+}
+
+/// The same where attempts fail with errors, and where the breaker was open from the beginning.
+#[tokio::test(start_paused = true)]
+async fn the_error_behind_a_refusal_is_kept() {
+    let one = breaker("one").trip(Trip::consecutive(2)).build().unwrap();
+    let hung = service_fn(|_: Request<_>| pending::<Result<Response<Full<Bytes>>, Infallible>>());
+    let service = ServiceBuilder::new()
+        .layer(RetryLayer::new(calls(9)))
+        .layer(CircuitBreakerLayer::new(one))
+        .layer(TimeoutLayer::new(SECOND))
+        .service(hung);
+    let error = service.clone().oneshot(request("GET", "")).await.unwrap_err();
+    let gave_up = error.downcast::<GaveUp>().unwrap();
+    assert!(gave_up.source.is::<Rejected>());
+    assert!(gave_up.last_error().unwrap().is::<TimedOut>());
+    let shut = service.oneshot(request("GET", "")).await.unwrap_err();
+    let shut = shut.downcast::<GaveUp>().unwrap();
+    assert!(shut.last_error().is_none() && !shut.to_string().contains("last error"));
 }
 
 #[tokio::test(start_paused = true)]

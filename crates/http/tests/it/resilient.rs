@@ -91,6 +91,7 @@ async fn t21_the_total_time_ends_it() {
     let info = error.info().unwrap();
     assert_eq!((info.calls, info.elapsed), (2, Some(SECOND * 30)));
     assert_eq!(info.stop, Some(StopReason::Elapsed));
+    assert_eq!(error.last_error().unwrap().kind(), HttpErrorKind::AttemptTimeout);
 
     mock.reset();
     mock.always(MockReply::new(503, "").header("retry-after", "20"));
@@ -116,6 +117,13 @@ async fn t9_the_breaker_counts_attempts_and_ends_the_retries() {
     assert_eq!((info.calls, info.stop), (2, Some(StopReason::CircuitOpen)));
     assert!(error.retry_after().unwrap() <= SECOND * 60);
     assert!(matches!(one.state(), State::Open { .. }));
+    let last = error.last_error().unwrap();
+    assert_eq!((last.kind(), last.status().unwrap().as_u16()), (HttpErrorKind::Status, 503));
+    assert!(error.to_string().ends_with("; last error: 503 Service Unavailable)"), "{error}");
+    let shown = serde_json::to_value(&error).unwrap();
+    assert_eq!(shown["last_error"], "503 Service Unavailable");
+    let shut = api.get("x").send().await.unwrap_err();
+    assert!(shut.last_error().is_none(), "no attempt was made");
 }
 
 /// The other order: a request with all its attempts is one call.

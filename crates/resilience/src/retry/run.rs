@@ -77,9 +77,11 @@ impl<S: Sleeper> Runner<S> {
                 next(&outcome_of(error));
             }
         };
-        let (result, course, stop) = self.drive(operation, judge).await;
+        let mut before = None;
+        let keep = |failed: Result<T, E>| before = failed.err();
+        let (result, course, stop) = self.drive(operation, judge, keep).await;
         // A success is told without the time it took: there is no need to look at the clock.
-        result.map_err(|error| RetryError { error, info: course.ended(stop, self.time()) })
+        result.map_err(|error| RetryError { error, before, info: course.ended(stop, self.time()) })
     }
 
     /// The same, for errors of any type, of which only some are worth a retry. The policy's own
@@ -99,8 +101,10 @@ impl<S: Sleeper> Runner<S> {
                 next(&if worth { Outcome::transient() } else { Outcome::refused() });
             }
         };
-        let (result, course, stop) = self.drive(operation, judge).await;
-        result.map_err(|error| RetryError { error, info: course.ended(stop, self.time()) })
+        let mut before = None;
+        let keep = |failed: Result<T, E>| before = failed.err();
+        let (result, course, stop) = self.drive(operation, judge, keep).await;
+        result.map_err(|error| RetryError { error, before, info: course.ended(stop, self.time()) })
     }
 
     /// The general form: `judge` looks at each result and, if it is a failure, hands its
@@ -114,7 +118,7 @@ impl<S: Sleeper> Runner<S> {
         Op: FnMut() -> F,
         F: Future<Output = R>,
     {
-        let (result, course, stop) = self.drive(operation, judge).await;
+        let (result, course, stop) = self.drive(operation, judge, drop).await;
         (result, course.ended(stop, self.time()))
     }
 
@@ -123,10 +127,12 @@ impl<S: Sleeper> Runner<S> {
         self.retry.settings().is_timed().then(|| self.sleeper.now())
     }
 
+    /// What failed and is followed by another call goes to `keep`.
     async fn drive<R, F, Op>(
         &self,
         mut operation: Op,
         judge: impl Fn(&R, &mut dyn FnMut(&Outcome<'_>)),
+        mut keep: impl FnMut(R),
     ) -> (R, Course, Option<StopReason>)
     where
         Op: FnMut() -> F,
@@ -148,7 +154,7 @@ impl<S: Sleeper> Runner<S> {
                 None => return (result, course, None),
                 Some(Next::Stop(stop)) => return (result, course, Some(stop)),
                 Some(Next::Again { delay, .. }) => {
-                    drop(result);
+                    keep(result);
                     self.sleeper.sleep(delay).await;
                     course.calling();
                 }
@@ -171,11 +177,32 @@ fn outcome_of<'e>(error: &'e (dyn Error + 'static)) -> Outcome<'e> {
 }
 
 /// The last error of an operation, and how it came to be the last.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::io;
+/// use std::time::Duration;
+/// use resilience::{CallError, CircuitBreaker, RetryPolicy, StopReason, Trip};
+///
+/// let breaker = CircuitBreaker::builder("payments").trip(Trip::consecutive(2)).build()?;
+/// let retry = RetryPolicy::fixed(Duration::from_secs(1)).max_calls(9).build()?;
+/// let down = || breaker.call(async { Err::<(), _>(io::Error::other("down")) });
+///
+/// let error = retry.run(down).await.unwrap_err();
+/// assert_eq!(error.stop(), StopReason::CircuitOpen);
+/// assert!(matches!(error.error, CallError::Rejected(_)), "what ended it");
+/// assert_eq!(error.last_error().unwrap().to_string(), "down", "what had gone wrong before");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RetryError<E> {
-    /// The error itself.
+    /// The error itself; where a circuit breaker ended it, its rejection.
     pub error: E,
+    /// The error of the call before that one, if there was one.
+    pub before: Option<E>,
     /// How often and how long it was tried, and why no longer.
     pub info: RetryInfo,
 }
@@ -190,11 +217,26 @@ impl<E> RetryError<E> {
     pub fn stop(&self) -> StopReason {
         self.info.stop.unwrap_or(StopReason::NotRetryable)
     }
+
+    /// The error of the last call that was made: this one, or the one before where a circuit
+    /// breaker let the last call not through. None where it let none through.
+    pub fn last_error(&self) -> Option<&E> {
+        match self.stop() {
+            StopReason::CircuitOpen => self.before.as_ref(),
+            _ => Some(&self.error),
+        }
+    }
 }
 
 impl<E: fmt::Display> fmt::Display for RetryError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (calls made: {}; gave up: {})", self.error, self.info.calls, self.stop())
+        write!(f, "{} (calls made: {}; gave up: {}", self.error, self.info.calls, self.stop())?;
+        match &self.before {
+            Some(before) if self.stop() == StopReason::CircuitOpen => {
+                write!(f, "; last error: {before})")
+            }
+            _ => f.write_str(")"),
+        }
     }
 }
 

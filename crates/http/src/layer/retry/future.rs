@@ -15,7 +15,7 @@ use tokio::time::Sleep;
 use tower_service::Service;
 
 use super::course::{Course, Verdict};
-use crate::errors::{BoxError, GaveUp};
+use crate::errors::{Answered, BoxError, GaveUp};
 use crate::replay::{Gather, Replay, ReplayBody};
 
 pin_project! {
@@ -29,6 +29,8 @@ pin_project! {
         service: S,
         course: Course,
         replay: Option<Replay<B>>,
+        // What the last attempt came to.
+        before: Option<BoxError>,
         #[pin]
         step: Step<S::Future, B, R>,
     }
@@ -54,7 +56,7 @@ where
             Ok(gather) => (None, Step::Gather { gather }),
             Err(replay) => (Some(replay), Step::Ready),
         };
-        Self { service, course, replay, step }
+        Self { service, course, replay, before: None, step }
     }
 }
 
@@ -97,12 +99,15 @@ where
                                     response.extensions_mut().insert(info);
                                     Ok(response)
                                 }
-                                Err(error) => Err(GaveUp::new(error, info).into()),
+                                Err(error) => {
+                                    Err(GaveUp::new(error, this.before.take(), info).into())
+                                }
                             });
                         }
                         Verdict::Again(delay) => {
                             let sleep = this.course.sleep(delay);
-                            let drain = result.ok().map(Response::into_body);
+                            let (before, drain) = came_to(result);
+                            *this.before = Some(before);
                             let left = this.course.settings.drain_bytes_max;
                             this.step.set(Step::Wait { sleep, drain, left });
                         }
@@ -115,6 +120,14 @@ where
                 }
             }
         }
+    }
+}
+
+/// What an attempt came to, and a body to be read.
+fn came_to<R>(result: Result<Response<R>, BoxError>) -> (BoxError, Option<R>) {
+    match result {
+        Ok(response) => (Answered::new(response.status()).into(), Some(response.into_body())),
+        Err(error) => (error, None),
     }
 }
 

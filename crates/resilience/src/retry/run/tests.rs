@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::budget::RetryBudget;
+use crate::circuit::CallError;
 use crate::classify::Method;
 use crate::clock::{Clock, Timestamp};
 use crate::retry::RetryPolicy;
@@ -46,6 +47,7 @@ async fn the_last_error_comes_with_what_was_tried() {
     assert_eq!((error.info.calls, error.stop()), (3, StopReason::CallsExhausted));
     assert_eq!(error.info.elapsed, None, "nothing asked for it");
     assert_eq!(error.to_string(), "busy (calls made: 3; gave up: all calls are used up)");
+    assert_eq!(error.last_error().unwrap().to_string(), "busy");
     assert_eq!(error.into_inner().to_string(), "busy");
 }
 
@@ -62,6 +64,14 @@ async fn an_open_breaker_ends_it() {
     let error = runner.run(call).await.unwrap_err();
     assert_eq!((error.info.calls, error.stop()), (3, StopReason::CircuitOpen));
     assert_eq!(calls.get(), 3, "two that failed, one that was not let through");
+    assert!(matches!(error.error, CallError::Rejected(_)), "what ended it");
+    let last = error.last_error().expect("a call was made");
+    assert_eq!(last.to_string(), "busy", "and what had gone wrong");
+    let text = error.to_string();
+    assert!(text.starts_with("circuit breaker api is open; try again in"), "{text}");
+    assert!(text.ends_with("the circuit breaker is open; last error: busy)"), "{text}");
+    let shut = runner.run(|| breaker.call(async { Err::<(), _>(busy()) })).await.unwrap_err();
+    assert!(shut.last_error().is_none(), "no call was made at all");
 }
 
 #[tokio::test(start_paused = true)]
