@@ -89,6 +89,7 @@ impl RetryPolicy {
                 mode: self.retry_after,
                 max: self.retry_after_max,
                 too_long: TooLong::Cap,
+                only: None,
             },
         };
         match decide(&limits, tried, hint, now, chance) {

@@ -14,6 +14,7 @@ use crate::budget::Withdrawal;
 use crate::chance::Chance;
 use crate::classify::{ErrorKind, Outcome, Retryability};
 use crate::clock::Timestamp;
+use crate::retry_after::RetryAfter;
 
 /// Why no further call is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,7 +113,8 @@ impl Course {
         if let Some(stop) = refusal(settings, outcome) {
             return Next::Stop(stop);
         }
-        let hint = outcome.class.retry_after;
+        let heeded = settings.hint.heeds(outcome.status());
+        let hint = if heeded { outcome.class.retry_after } else { RetryAfter::Absent };
         match decide(&settings.limits(), self.tried, hint, now, chance) {
             Next::Again { at, delay, term } => {
                 if let Some(budget) = &settings.budget {
@@ -139,7 +141,12 @@ impl Course {
 
     /// How it went, after the failure that `stop` ended it with, or after a success.
     pub(super) fn ended(&self, stop: Option<StopReason>, now: Option<Timestamp>) -> RetryInfo {
-        let calls = self.tried.calls.saturating_add(u32::from(stop.is_none()));
+        let calls = match stop {
+            None => self.tried.calls.saturating_add(1),
+            // The last one was not let through.
+            Some(StopReason::CircuitOpen) => self.tried.calls.saturating_sub(1),
+            Some(_) => self.tried.calls,
+        };
         RetryInfo { calls, elapsed: now.map(|now| now.since(self.tried.begun)), stop }
     }
 }

@@ -46,6 +46,8 @@ pub struct RetryAfterRule {
     pub(super) mode: RetryAfterMode,
     pub(super) max: Duration,
     pub(super) too_long: TooLong,
+    /// Of answers with these statuses only; none: of all.
+    pub(super) only: Option<&'static [u16]>,
 }
 
 impl Default for RetryAfterRule {
@@ -57,7 +59,12 @@ impl Default for RetryAfterRule {
 impl RetryAfterRule {
     /// The hint replaces the computed wait, shorter or longer; at most 60 s.
     pub const fn exact() -> Self {
-        Self { mode: RetryAfterMode::Exact, max: Duration::from_secs(60), too_long: TooLong::Cap }
+        Self {
+            mode: RetryAfterMode::Exact,
+            max: Duration::from_secs(60),
+            too_long: TooLong::Cap,
+            only: None,
+        }
     }
 
     /// The hint can only lengthen the computed wait; at most 60 s.
@@ -84,9 +91,23 @@ impl RetryAfterRule {
         self
     }
 
+    /// Hints of answers with these statuses are followed, and no others; of all if not set.
+    #[must_use]
+    pub const fn only(mut self, statuses: &'static [u16]) -> Self {
+        self.only = Some(statuses);
+        self
+    }
+
+    /// Whether the hint of an answer with this status counts.
+    pub(super) fn heeds(&self, status: Option<u16>) -> bool {
+        self.only.is_none_or(|only| status.is_some_and(|status| only.contains(&status)))
+    }
+
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let followed = self.max >= FOLLOWED_MIN;
-        ConfigError::unless(followed, "retry_after.cap", "must be at least 1 s")
+        ConfigError::unless(followed, "retry_after.cap", "must be at least 1 s")?;
+        let some = self.only != Some(&[]);
+        ConfigError::unless(some, "retry_after.only", "must name a status, or be left out")
     }
 
     /// Whether this hint asks for more than is followed, and that ends it.

@@ -220,7 +220,7 @@ fn the_broken_option_is_named() {
         }
     }
     let exponential = || RetryPolicy::exponential(secs(1));
-    let broken: [(RetryBuilder, &str); 19] = [
+    let broken: [(RetryBuilder, &str); 20] = [
         (RetryPolicy::fixed(Duration::ZERO), "fixed"),
         (RetryPolicy::linear(Duration::ZERO), "linear"),
         (RetryPolicy::schedule([]), "schedule"),
@@ -236,6 +236,7 @@ fn the_broken_option_is_named() {
         (RetryPolicy::full_jitter(secs(1)).jitter(Jitter::Equal), "jitter"),
         (exponential().max_elapsed(Duration::ZERO), "max_elapsed"),
         (exponential().retry_after(RetryAfterRule::exact().cap(Duration::ZERO)), "retry_after.cap"),
+        (exponential().retry_after(RetryAfterRule::exact().only(&[])), "retry_after.only"),
         (exponential().budget(RetryBudget::ratio(-1.0)), "budget.ratio"),
         (RetryPolicy::custom(Zero).cap(secs(1)), "cap"),
         (RetryPolicy::custom(Zero).jitter(Jitter::Full), "jitter"),
@@ -245,6 +246,18 @@ fn the_broken_option_is_named() {
         assert_eq!(builder.seed(1).build().unwrap_err().option, option);
     }
     assert!(RetryPolicy::custom(Zero).build().is_ok());
+}
+
+#[test]
+fn t7_hints_of_other_statuses_than_those_named_are_left_alone() {
+    let rule = RetryAfterRule::exact().only(&[429, 503]);
+    let hinted = |status| {
+        let answer = Answer::Status(status);
+        let class = Class::TRANSIENT.hinted(RetryAfter::Wait(secs(20)));
+        again(first(fixed().retry_after(rule), &Outcome::new(GET, answer, class)))
+    };
+    assert_eq!(hinted(502), secs(1));
+    assert!(hinted(503) >= secs(20));
 }
 
 #[test]
@@ -263,4 +276,41 @@ fn a_session_goes_on_where_another_process_left_it() {
     assert_eq!(again(resumed(1, NOW)), secs(2), "the second failure");
     assert_eq!(resumed(2, NOW), Next::Stop(StopReason::CallsExhausted));
     assert_eq!(resumed(0, NOW.minus(secs(60))), Next::Stop(StopReason::Elapsed));
+}
+
+/// Calls for each request where so many of 100 fail, as the receiver has to bear them.
+fn load(retry: &Retry, failing: u64) -> f64 {
+    const REQUESTS: u32 = 20_000;
+    let dice = &mut Seeded::new(7);
+    let (mut now, mut calls) = (NOW, 0_u32);
+    for _ in 0..REQUESTS {
+        now = now.plus(Duration::from_millis(1));
+        let mut session = retry.session(now);
+        calls += 1;
+        while dice.below(100) < failing {
+            match session.failed(&Outcome::transient(), now, dice) {
+                Next::Again { .. } => session.calling(),
+                Next::Stop(_) => break,
+            }
+            calls += 1;
+        }
+    }
+    f64::from(calls) / f64::from(REQUESTS)
+}
+
+/// With N retries the load is `(1 − p^(N+1)) / (1 − p)`, up to N + 1 when all is lost; a budget
+/// keeps it at what was asked for just then.
+#[test]
+fn what_retries_add_to_the_load_is_known_and_a_budget_bounds_it() {
+    let three = || RetryPolicy::fixed(secs(1)).max_retries(3).seed(1);
+    let (free, bound) = (three().build().unwrap(), three().budget(RetryBudget::ratio(0.1)));
+    for (failing, known) in [(10, 1.111), (50, 1.875), (100, 4.0)] {
+        let borne = load(&free, failing);
+        assert!((borne - known).abs() < 0.02, "{failing}: {borne}");
+    }
+    let bound = bound.build().unwrap();
+    for failing in [50, 100] {
+        let borne = load(&bound, failing);
+        assert!((borne - 1.1).abs() < 0.002, "{failing}: {borne}");
+    }
 }
