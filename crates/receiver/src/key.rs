@@ -52,7 +52,8 @@ impl KeySource {
     }
 
     /// From anything in the request, for example an event id in the body: 1 to 255 bytes without
-    /// U+0000, or none, which counts as missing. A request for which it panics is answered 500 and not handled.
+    /// U+0000, or none, which counts as missing. A request for which it panics is answered 500 and
+    /// not handled.
     pub fn from_fn(read: impl Fn(&Parts, &[u8]) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Kind::Custom(Arc::new(read)))
     }

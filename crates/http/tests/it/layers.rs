@@ -227,7 +227,7 @@ async fn the_error_behind_a_refusal_is_kept() {
     let service = ServiceBuilder::new()
         .layer(RetryLayer::new(calls(9)))
         .layer(CircuitBreakerLayer::new(one))
-        .layer(TimeoutLayer::new(SECOND))
+        .layer(TimeoutLayer::new(SECOND).unwrap())
         .service(hung);
     let error = service.clone().oneshot(request("GET", "")).await.unwrap_err();
     let gave_up = error.downcast::<GaveUp>().unwrap();

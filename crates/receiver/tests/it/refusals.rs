@@ -90,7 +90,8 @@ async fn a_key_may_come_from_the_body() {
     }
 }
 
-/// DB-01: what one of the stores cannot keep is refused by the layer, and not by its store for ever.
+/// DB-01: what one of the stores cannot keep is refused by the layer, and not by its store for
+/// ever.
 #[tokio::test]
 async fn db_01_a_scope_that_cannot_be_kept_is_refused() {
     let handler = Handler::new();
