@@ -132,7 +132,7 @@ impl Peyk {
             budget: Budget::new(domain::limits::REQUESTS_WAITING_BYTES_MAX),
             storage: StorageCheck::new(inbox, Arc::clone(&clock)),
             edits: tokio::sync::Mutex::default(),
-            answers: Answers::new(),
+            answers: Answers::default(),
             reports: Reports::default(),
             metrics,
             settings,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
 use domain::application::AppSnapshot;
 use domain::error::Invalid;
 use domain::ids::Kind;
@@ -15,7 +16,7 @@ use domain::limits::{APP_TOKEN_MAX, APP_TOKEN_MIN};
 use http::StatusCode;
 use resilience::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use store::directory::IdOrUid;
@@ -23,7 +24,7 @@ use store::revocations::{Expired, Revoked};
 
 use super::inputs::token::{AppPortalAccessIn, ApplicationTokenExpireIn};
 use super::messages::{check_application, create_application};
-use super::once::once;
+use super::once::{once, once_read};
 use super::operation::{Operation, Token};
 use super::own;
 use crate::http::auth::Auth;
@@ -31,7 +32,7 @@ use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, flag, text, texts, whole};
 use crate::http::idempotency::{Done, Made, Ticket};
 use crate::http::problem::Problem;
-use crate::http::tokens::{Caller, Grant};
+use crate::http::tokens::{Caller, Grant, Tokens};
 use crate::state::Shared;
 
 type Answered = Result<Response, Problem>;
@@ -46,6 +47,25 @@ const NAME_CHARS_MAX: usize = 256;
 struct AccessOut {
     url: String,
     token: String,
+}
+
+/// What an answer is made of again, so that no token is stored.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    origin: String,
+    claims: Box<RawValue>,
+}
+
+impl Kept {
+    fn shown(&self, tokens: &Tokens) -> Option<AccessOut> {
+        let token = tokens.signed(&self.claims)?;
+        Some(AccessOut { url: format!("{}/portal/#key={token}", self.origin), token })
+    }
+
+    fn read(stored: &[u8], tokens: &Tokens) -> Option<Bytes> {
+        let shown = serde_json::from_slice::<Self>(stored).ok()?.shown(tokens)?;
+        serde_json::to_vec(&shown).ok().map(Bytes::from)
+    }
 }
 
 pub(super) const PORTAL: Operation = Operation::new(
@@ -74,18 +94,19 @@ pub(super) async fn portal(
     fields.finish()?;
     application.map_or(Ok(()), check_application)?;
     let app = app_or_new(&shared, &caller, &app, application).await?;
-    let url = received.origin();
+    let origin = received.origin();
     let (peyk, place) = (Arc::clone(&shared), [app.app.key.0.cast_unsigned()]);
     let work = async move |_| {
         let (org, id) = (app.app.org.text(Kind::Organisation), app.app.id.text(Kind::Application));
-        let token = peyk.tokens.grant((&org, Some(&id)), &grant, peyk.now());
-        let token = token.ok_or_else(Problem::overloaded)?;
-        let shown = AccessOut { url: format!("{url}/portal/#key={token}"), token };
+        let claims = Tokens::claims((&org, Some(&id)), &grant, peyk.now());
+        let kept = Kept { origin, claims: claims.ok_or_else(Problem::overloaded)? };
+        let shown = kept.shown(&peyk.tokens).ok_or_else(Problem::overloaded)?;
         let done = Done::json(StatusCode::OK, &shown, Made::Application(app.app.key));
-        // A token is nowhere stored.
-        Ok(done.passing())
+        Ok(done.kept_as(&kept))
     };
-    once(&shared, (&caller, &received), &place, work).await
+    let peyk = Arc::clone(&shared);
+    let read = Box::new(move |stored: Bytes| Kept::read(&stored, &peyk.tokens));
+    once_read(&shared, (&caller, &received), &place, read, work).await
 }
 
 /// The body, which may be left out.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use axum::response::Response;
 
 use crate::http::extract::Received;
-use crate::http::idempotency::{Answer, Asked, Done, Made, Ticket};
+use crate::http::idempotency::{Answer, Asked, Done, Made, Read, Ticket};
 use crate::http::problem::Problem;
 use crate::http::tokens::Caller;
 use crate::state::Shared;
@@ -19,8 +19,22 @@ use crate::state::Shared;
 /// Does `work`, unless this request was answered before under its key.
 pub(super) async fn once<F>(
     shared: &Arc<Shared>,
+    asker: (&Caller, &Received),
+    place: &[u64],
+    work: impl FnOnce(Ticket) -> F + Send + 'static,
+) -> Result<Response, Problem>
+where
+    F: Future<Output = Result<Done, Problem>> + Send + 'static,
+{
+    once_read(shared, asker, place, Box::new(Some), work).await
+}
+
+/// The same, where a stored answer is to be read before it is given again.
+pub(super) async fn once_read<F>(
+    shared: &Arc<Shared>,
     (caller, received): (&Caller, &Received),
     place: &[u64],
+    read: Read,
     work: impl FnOnce(Ticket) -> F + Send + 'static,
 ) -> Result<Response, Problem>
 where
@@ -32,7 +46,7 @@ where
     let peyk = Arc::clone(shared);
     let stands = async move |made| is_there(&peyk, made).await;
     let recall = Arc::clone(&shared.engine.stores().recall);
-    let asked = Asked { key, now: shared.now(), recall };
+    let asked = Asked { key, now: shared.now(), recall, read };
     shared.answers.once(asked, stands, work).await.map(Answer::into_response)
 }
 

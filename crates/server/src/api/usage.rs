@@ -10,18 +10,19 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use bytes::Bytes;
 use domain::application::AppSnapshot;
 use domain::ids::{AppKey, Kind, MessageKey, PublicId, key_floor};
 use domain::limits::STATS_SLACK;
 use http::StatusCode;
 use resilience::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use store::StoreError;
 use store::history::MessageFilter;
 use store::page::{Direction, PageOf};
 
 use super::inputs::usage::{AppUsageStatsIn, NAMES_MAX};
-use super::once::once;
+use super::once::once_read;
 use super::operation::{Operation, Token};
 use super::own;
 use super::views::report::{AppOut, AppsOut, ReportOut, StartedOut, SubscribedOut, TypesOut};
@@ -171,10 +172,24 @@ pub(super) async fn applications(
             peyk.reports.end(id, standing, peyk.now());
         });
         let shown = StartedOut::new(report, unresolved);
-        // Reports end with the process, and so does what tells of one.
-        Ok(Done::json(StatusCode::ACCEPTED, &shown, Made::Nothing).passing())
+        Ok(Done::json(StatusCode::ACCEPTED, &shown, Made::Nothing))
     };
-    once(&shared, (&caller, &received), &[], work).await
+    let peyk = Arc::clone(&shared);
+    let read = Box::new(move |stored: Bytes| is_known(&peyk, org, &stored).then_some(stored));
+    once_read(&shared, (&caller, &received), &[], read, work).await
+}
+
+/// Whether the report that a stored answer tells of is still there; a restart forgets it.
+fn is_known(shared: &Shared, org: PublicId, stored: &[u8]) -> bool {
+    let told = serde_json::from_slice::<Told>(stored).ok();
+    let id = told.and_then(|told| PublicId::parse(Kind::Task, &told.id));
+    id.is_some_and(|id| shared.reports.one(org, id).is_some())
+}
+
+/// What is read of a stored answer.
+#[derive(Deserialize)]
+struct Told {
+    id: String,
 }
 
 pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Asked, Problem> {

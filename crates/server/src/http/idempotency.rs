@@ -2,34 +2,30 @@
 //!
 //! Messages are remembered by the store, in the transaction that holds them, and so are the answers
 //! here: whoever does the work gets a [`Ticket`], and what it tells is written with the effect. An
-//! answer to work of several transactions, or of none, is written right after it. What ends with
-//! the process (a token that is nowhere stored, a report) is remembered in memory alone, where the
-//! others are kept too, so that equal requests at the same time wait for the first.
-//! Never: remember an answer that is an error, or give one that tells of what is gone.
+//! answer to work of several transactions, or of none, is written right after it. In memory stands
+//! only who is at work under which key, so that equal requests at the same time wait for the first.
+//! Never: remember an answer that is an error, give one that tells of what is gone, or let go of a
+//! key that somebody is at work under.
 
-use std::convert::Infallible;
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use domain::idempotency::IngestKey;
 use domain::limits::IDEMPOTENCY_WINDOW;
 use http::StatusCode;
-use quick_cache::sync::Cache;
 use resilience::Timestamp;
 use serde::Serialize;
 use store::recall::{Kept, Once, Recall, Remember, Told};
-use tokio::sync::Mutex;
 
 use super::problem::{JSON, Problem};
 
 pub(crate) use store::recall::Made;
 
-/// Answers held in memory.
-const ANSWERS_MAX: usize = 4_096;
-/// A longer answer is not held in memory.
-const ANSWER_BYTES_MAX: usize = 32 << 10;
+/// Keys that may be worked under at a time.
+const KEYS_AT_WORK_MAX: usize = 4_096;
 
 /// A body under a key that was used with another one.
 pub(crate) fn body_differs() -> Problem {
@@ -73,23 +69,24 @@ impl Answer {
 pub(crate) struct Done {
     answer: Answer,
     made: Made,
-    lasts: bool,
+    /// What is stored in place of the answer's body.
+    kept: Option<Bytes>,
 }
 
 impl Done {
     /// Work that made this: its answer is given again only while it is there.
     pub(crate) fn json(status: StatusCode, body: &impl Serialize, made: Made) -> Self {
-        Self { answer: Answer::json(status, body), made, lasts: true }
+        Self { answer: Answer::json(status, body), made, kept: None }
     }
 
     /// Work that made nothing, and has no more to say.
     pub(crate) const fn empty(status: StatusCode) -> Self {
-        Self { answer: Answer::empty(status), made: Made::Nothing, lasts: true }
+        Self { answer: Answer::empty(status), made: Made::Nothing, kept: None }
     }
 
-    /// The same, with an answer that is not to outlive the process.
-    pub(crate) fn passing(self) -> Self {
-        Self { lasts: false, ..self }
+    /// The same, but stored is what its body can be made of again ([`Asked::read`]).
+    pub(crate) fn kept_as(self, kept: &impl Serialize) -> Self {
+        Self { kept: Some(serde_json::to_vec(kept).unwrap_or_default().into()), ..self }
     }
 
     /// Its answer as HTTP.
@@ -99,7 +96,7 @@ impl Done {
 
     fn told(self) -> Told {
         let Answer { status, body } = self.answer;
-        Told { status: status.as_u16(), body, made: self.made }
+        Told { status: status.as_u16(), body: self.kept.unwrap_or(body), made: self.made }
     }
 }
 
@@ -132,6 +129,10 @@ impl Ticket {
     }
 }
 
+/// What a stored body reads as, when it is given again; `None` if what it tells of is not there any
+/// more.
+pub(crate) type Read = Box<dyn FnOnce(Bytes) -> Option<Bytes> + Send>;
+
 /// A request under a key.
 pub(crate) struct Asked {
     /// The key.
@@ -140,8 +141,11 @@ pub(crate) struct Asked {
     pub(crate) now: Timestamp,
     /// Where answers are stored.
     pub(crate) recall: Arc<dyn Recall>,
+    /// How they are read.
+    pub(crate) read: Read,
 }
 
+/// An answer that was given before.
 #[derive(Clone, Debug)]
 struct Given {
     body: [u8; 16],
@@ -151,27 +155,25 @@ struct Given {
 }
 
 impl Given {
-    /// What was stored; `None` if it is no answer.
-    fn stored(kept: Kept) -> Option<Self> {
+    /// What was stored; `None` if it is no answer any more.
+    fn stored(kept: Kept, read: Read) -> Option<Self> {
         let Kept { body, at, told } = kept;
         let status = StatusCode::from_u16(told.status).ok()?;
-        Some(Self { body, at, answer: Answer { status, body: told.body }, made: told.made })
+        Some(Self { body, at, answer: Answer { status, body: read(told.body)? }, made: told.made })
     }
 }
 
-type Slot = Arc<Mutex<Option<Given>>>;
+/// What the first one of equal requests was answered, for those that wait for it.
+type Slot = Arc<tokio::sync::Mutex<Option<Given>>>;
+
+/// The keys that somebody is at work under, and how many are.
+type AtWork = HashMap<[u8; 16], (Slot, usize)>;
 
 /// Answers given under a key. What is remembered, and how long, is known here alone.
-pub(crate) struct Answers {
-    slots: Cache<[u8; 16], Slot>,
-}
+#[derive(Clone, Default)]
+pub(crate) struct Answers(Arc<Mutex<AtWork>>);
 
 impl Answers {
-    /// None yet.
-    pub(crate) fn new() -> Self {
-        Self { slots: Cache::new(ANSWERS_MAX) }
-    }
-
     /// Does `work` unless it was done under this key and what it made `stands`; equal requests at
     /// the same time wait for the first.
     ///
@@ -186,25 +188,26 @@ impl Answers {
         F: Future<Output = Result<bool, Problem>> + Send,
         W: Future<Output = Result<Done, Problem>> + Send,
     {
-        let slot = self.slot(asked.key.scope);
+        let turn = self.turn(asked.key.scope)?;
         let task = tokio::spawn(async move {
-            let mut slot = slot.lock().await;
+            let Asked { key, now, recall, read } = asked;
+            let mut slot = turn.slot.lock().await;
             let given = match &*slot {
                 Some(given) => Some(given.clone()),
-                None => asked.recall.recall(asked.key.scope).await?.and_then(Given::stored),
+                None => recall.recall(key.scope).await?.and_then(|kept| Given::stored(kept, read)),
             };
-            if let Some(given) = given.filter(|it| asked.now.since(it.at) < IDEMPOTENCY_WINDOW)
+            if let Some(given) = given.filter(|it| now.since(it.at) < IDEMPOTENCY_WINDOW)
                 && stands(given.made).await?
             {
-                let same = given.body == asked.key.body;
-                return if same { Ok(given.answer) } else { Err(body_differs()) };
+                return if given.body == key.body { Ok(given.answer) } else { Err(body_differs()) };
             }
             let used = Arc::default();
-            let done = work(Ticket { key: Some(asked.key), used: Arc::clone(&used) }).await?;
+            let done = work(Ticket { key: Some(key), used: Arc::clone(&used) }).await?;
+            let Done { answer, made, .. } = done.clone();
             // Whatever stood there before is gone or too old.
-            *slot = asked.given(&done);
-            if done.lasts && !used.load(Ordering::Relaxed) {
-                asked.keep(done.clone()).await;
+            *slot = Some(Given { body: key.body, at: now, answer, made });
+            if !used.load(Ordering::Relaxed) {
+                keep(&*recall, key, done.clone()).await;
             }
             Ok(done.answer)
         });
@@ -213,26 +216,46 @@ impl Answers {
         })?
     }
 
-    fn slot(&self, scope: [u8; 16]) -> Slot {
-        let slot = self.slots.get_or_insert_with(&scope, || Ok::<_, Infallible>(Slot::default()));
-        slot.unwrap_or_default()
+    /// A place among those who are at work under a key, or wait for it.
+    fn turn(&self, scope: [u8; 16]) -> Result<Turn, Problem> {
+        let mut at_work = self.at_work();
+        if at_work.len() >= KEYS_AT_WORK_MAX && !at_work.contains_key(&scope) {
+            return Err(Problem::overloaded());
+        }
+        let (slot, count) = at_work.entry(scope).or_default();
+        *count += 1;
+        Ok(Turn { slot: Arc::clone(slot), scope, answers: self.clone() })
+    }
+
+    fn at_work(&self) -> MutexGuard<'_, AtWork> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Asked {
-    /// What is held in memory of the answer.
-    fn given(&self, done: &Done) -> Option<Given> {
-        let Done { answer, made, .. } = done.clone();
-        let fits = answer.body.len() <= ANSWER_BYTES_MAX;
-        fits.then_some(Given { body: self.key.body, at: self.now, answer, made })
-    }
+/// One who is at work under a key, or waits for it; the last one takes the key along.
+struct Turn {
+    slot: Slot,
+    scope: [u8; 16],
+    answers: Answers,
+}
 
-    /// Stores an answer after its work. The work is done and its caller is told so in any case; if
-    /// this fails, it is known until the process ends.
-    async fn keep(&self, done: Done) {
-        if let Err(error) = self.recall.keep(self.key, done.told()).await {
-            tracing::warn!(%error, "an answer is not remembered beyond a restart");
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut at_work = self.answers.at_work();
+        if let Some((_, count)) = at_work.get_mut(&self.scope) {
+            *count -= 1;
+            if *count == 0 {
+                at_work.remove(&self.scope);
+            }
         }
+    }
+}
+
+/// Stores an answer after its work. The work is done and its caller is told so in any case; if this
+/// fails, a repeat does the work again.
+async fn keep(recall: &dyn Recall, key: IngestKey, done: Done) {
+    if let Err(error) = recall.keep(key, done.told()).await {
+        tracing::warn!(%error, "an answer is not remembered");
     }
 }
 
@@ -262,37 +285,28 @@ mod tests {
         fn new() -> Self {
             let clock = Arc::new(ManualClock::new(NOW));
             let store = MemoryStore::new(Arc::<ManualClock>::clone(&clock));
-            Self { answers: Answers::new(), clock, store, turns: Arc::default() }
+            Self { answers: Answers::default(), clock, store, turns: Arc::default() }
         }
 
         /// Loses what was in memory.
         fn restarted(self) -> Self {
             let store = self.store.crash_image();
-            Self { answers: Answers::new(), store, ..self }
+            Self { answers: Answers::default(), store, ..self }
         }
 
         fn asked(&self, key: IngestKey) -> Asked {
             let recall = Arc::<MemoryStore>::clone(&self.store);
-            Asked { key, now: resilience::Clock::now(&*self.clock), recall }
+            Asked { key, now: resilience::Clock::now(&*self.clock), recall, read: Box::new(Some) }
         }
 
         /// Asks under a key; each work has the number of its turn as its answer.
         async fn ask(&self, key: IngestKey, stands: bool) -> Result<String, Problem> {
-            self.ask_for(key, stands, |done| done).await
-        }
-
-        async fn ask_for(
-            &self,
-            key: IngestKey,
-            stands: bool,
-            sort: fn(Done) -> Done,
-        ) -> Result<String, Problem> {
             let turns = Arc::clone(&self.turns);
             let work = async move |_| {
                 let turn = turns.fetch_add(1, Ordering::SeqCst);
                 // Lets the others in.
                 tokio::task::yield_now().await;
-                Ok(sort(Done::json(StatusCode::CREATED, &turn, Made::Application(AppKey(1)))))
+                Ok(Done::json(StatusCode::CREATED, &turn, Made::Application(AppKey(1))))
             };
             let answer =
                 self.answers.once(self.asked(key), async move |_| Ok(stands), work).await?;
@@ -333,18 +347,58 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_restart_forgets_only_what_was_not_to_last() {
+    async fn an_answer_survives_a_restart_until_its_time_is_over() {
         let rig = Rig::new();
         assert_eq!(rig.ask(KEY, true).await.unwrap(), "0");
-        let passing = IngestKey { scope: [3; 16], ..KEY };
-        assert_eq!(rig.ask_for(passing, true, Done::passing).await.unwrap(), "1");
-        assert_eq!(rig.ask_for(passing, true, Done::passing).await.unwrap(), "1");
         let rig = rig.restarted();
         assert_eq!(rig.ask(KEY, true).await.unwrap(), "0");
         let other = IngestKey { body: [3; 16], ..KEY };
         assert_eq!(rig.ask(other, true).await.unwrap_err().status().as_u16(), 422);
-        assert_eq!(rig.ask_for(passing, true, Done::passing).await.unwrap(), "2");
         rig.clock.advance(IDEMPOTENCY_WINDOW - Duration::from_secs(1));
+        assert_eq!(rig.ask(KEY, true).await.unwrap(), "0");
+    }
+
+    #[tokio::test]
+    async fn what_is_stored_may_be_less_than_the_answer() {
+        let rig = Rig::new();
+        let turns = Arc::new(AtomicU32::new(0));
+        let ask = async |read: Read| {
+            let turns = Arc::clone(&turns);
+            let work = async move |_| {
+                let turn = turns.fetch_add(1, Ordering::SeqCst);
+                let said = format!("secret {turn}");
+                Ok(Done::json(StatusCode::OK, &said, Made::Nothing).kept_as(&turn))
+            };
+            let asked = Asked { read, ..rig.asked(KEY) };
+            let answer = rig.answers.once(asked, async |_| Ok(true), work).await.unwrap();
+            String::from_utf8_lossy(&answer.body).into_owned()
+        };
+        let read = || -> Read {
+            Box::new(|kept| Some(format!("\"secret {}\"", String::from_utf8_lossy(&kept)).into()))
+        };
+        assert_eq!(ask(read()).await, "\"secret 0\"");
+        assert_eq!(rig.store.recall(KEY.scope).await.unwrap().unwrap().told.body, "0");
+        assert_eq!(ask(read()).await, "\"secret 0\"", "made again of what is stored");
+        assert_eq!(ask(Box::new(|_| None)).await, "\"secret 1\"", "what it told of is gone");
+    }
+
+    #[tokio::test]
+    async fn a_key_in_use_is_never_let_go_and_too_many_are_refused() {
+        let rig = Rig::new();
+        let scope = |at: usize| {
+            let mut scope = [0; 16];
+            scope[..8].copy_from_slice(&at.to_le_bytes());
+            scope
+        };
+        let mut turns: Vec<_> = (0..KEYS_AT_WORK_MAX)
+            .map(|at| rig.answers.turn(scope(at)).unwrap_or_else(|_| panic!("room for {at}")))
+            .collect();
+        assert_eq!(rig.ask(KEY, true).await.unwrap_err().status().as_u16(), 503);
+        let equal = rig.answers.turn(scope(0)).unwrap_or_else(|_| panic!("it waits"));
+        assert!(Arc::ptr_eq(&equal.slot, &turns[0].slot));
+        turns.swap_remove(0);
+        assert_eq!(rig.ask(KEY, true).await.unwrap_err().status().as_u16(), 503, "one waits yet");
+        drop(equal);
         assert_eq!(rig.ask(KEY, true).await.unwrap(), "0");
     }
 
@@ -372,7 +426,8 @@ mod tests {
     async fn work_that_was_done_is_told_though_its_answer_cannot_be_stored() {
         let rig = Rig::new();
         rig.store.fail_next(1);
-        assert_eq!(rig.ask(KEY, true).await.unwrap(), "0");
-        assert_eq!(rig.ask(KEY, true).await.unwrap(), "0");
+        let (first, equal) = tokio::join!(rig.ask(KEY, true), rig.ask(KEY, true));
+        assert_eq!((first.unwrap(), equal.unwrap()), ("0".to_owned(), "0".to_owned()));
+        assert_eq!(rig.ask(KEY, true).await.unwrap(), "1", "and not remembered");
     }
 }

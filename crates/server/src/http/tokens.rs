@@ -12,6 +12,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use quick_cache::sync::Cache;
 use resilience::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -179,16 +180,15 @@ impl Tokens {
             read_only: false,
             good_for: Duration::from_secs(MADE_FOR_SECS),
         };
-        self.grant((org, app), &grant, now)
+        self.signed(&*Self::claims((org, app), &grant, now)?)
     }
 
-    /// A token that may do so much.
-    pub(crate) fn grant(
-        &self,
+    /// What a token that may do so much says; [`Tokens::signed`] makes it one.
+    pub(crate) fn claims(
         (org, app): (&str, Option<&str>),
         grant: &Grant,
         now: Timestamp,
-    ) -> Option<String> {
+    ) -> Option<Box<RawValue>> {
         let claims = Made {
             iss: "peyk",
             sub: app.unwrap_or(org),
@@ -200,6 +200,11 @@ impl Tokens {
             session_id: grant.session.as_deref(),
             read_only: grant.read_only,
         };
+        serde_json::value::to_raw_value(&claims).ok()
+    }
+
+    /// The token that says this, the same one for the same claims.
+    pub(crate) fn signed(&self, claims: &RawValue) -> Option<String> {
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.sign).ok()
     }
 

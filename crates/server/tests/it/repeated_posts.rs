@@ -210,6 +210,7 @@ async fn a_kill_forgets_no_answer_and_repeats_no_effect() {
         (&resend, json!({}), 202),
         ("/app/a/msg/expunge-all-contents", json!({}), 202),
         ("/auth/app/a/expire-all", json!({}), 204),
+        ("/auth/app-portal-access/a", json!({"featureFlags": ["beta"]}), 200),
     ];
     let mut first = Vec::new();
     for (number, (path, body, status)) in posts.iter().enumerate() {
@@ -254,4 +255,38 @@ async fn a_kill_keeps_to_what_is_still_there() {
     assert_ne!(second["id"], first["id"]);
     server.kill_and_restart();
     assert_eq!(post(&server, "/app/a/endpoint", &endpoint).await.expect(201), second);
+}
+
+#[tokio::test]
+async fn a_token_is_given_again_and_stored_nowhere() {
+    let mut server = furnished().await;
+    let made = async |server: &Server| {
+        post(server, "/auth/app-portal-access/a", &json!({"readOnly": true})).await.expect(200)
+    };
+    let first = made(&server).await;
+    assert_eq!(made(&server).await, first);
+    let signature = first["token"].as_str().unwrap().rsplit('.').next().unwrap().to_owned();
+    server.kill_and_restart();
+    assert_eq!(made(&server).await, first);
+    server.stop();
+    for file in std::fs::read_dir(server.dir().join("data")).unwrap() {
+        let path = file.unwrap().path();
+        if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            let holds = bytes.windows(signature.len()).any(|part| part == signature.as_bytes());
+            assert!(!holds, "{path:?} holds the token");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_count_that_was_forgotten_is_begun_anew() {
+    let mut server = furnished().await;
+    let span = json!({"since": "2024-01-01T00:00:00Z", "until": "2024-01-02T00:00:00Z"});
+    let first = post(&server, "/stats/usage/app", &span).await.expect(202);
+    assert_eq!(post(&server, "/stats/usage/app", &span).await.expect(202), first);
+    server.kill_and_restart();
+    let second = post(&server, "/stats/usage/app", &span).await.expect(202);
+    assert_ne!(second["id"], first["id"]);
+    assert_eq!(post(&server, "/stats/usage/app", &span).await.expect(202), second);
 }

@@ -95,7 +95,9 @@ fn a_grant_is_what_a_caller_may_do() {
         read_only: true,
         good_for: Duration::from_secs(3_600),
     };
-    let token = tokens.grant((DEFAULT_ORG, Some(APP)), &grant, NOW).unwrap();
+    let claims = Tokens::claims((DEFAULT_ORG, Some(APP)), &grant, NOW).unwrap();
+    let token = tokens.signed(&claims).unwrap();
+    assert_eq!(tokens.signed(&claims).as_ref(), Some(&token), "the same again");
     let caller = tokens.check(&token, NOW).unwrap();
     assert_eq!((&caller.feature_flags, &caller.session), (&grant.feature_flags, &grant.session));
     assert_eq!(caller.full_access().unwrap_err().status().as_u16(), 403);
