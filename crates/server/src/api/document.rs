@@ -21,7 +21,11 @@ use crate::http::problem::{Coded, FieldFaults};
 
 const ABOUT: &str = "A webhook delivery engine. Requests below `/api/v1`, health and this document \
     apart, carry `authorization: Bearer` and a token, which `peyk token` makes. Times are RFC 3339 \
-    in UTC; unknown fields and parameters are ignored. What is not described here is answered by \
+    in UTC; unknown fields and parameters are ignored. Bounds are those of the system; by `limits.*` \
+    an operator may draw some closer: endpoints of an application (400 `limit_reached`), event types \
+    and channels of an endpoint, channels of a message (422), the size of a payload (413), requests a \
+    second of a token (429, none unless set). 429 and 503 say in `retry-after` after how many seconds \
+    to ask again. What is not described here is answered by \
     404 `not_found`, another method by 405 `method_not_allowed`, a head that is no well-formed HTTP \
     by 400, 408, 414 or 431: every error has a JSON body.";
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
-use domain::application::AppSnapshot;
+use domain::application::{AppSnapshot, Application};
 use domain::ids::{AppKey, Kind, MessageKey, PublicId, key_floor};
 use domain::limits::STATS_SLACK;
 use http::StatusCode;
@@ -25,7 +25,7 @@ use super::inputs::usage::{AppUsageStatsIn, NAMES_MAX};
 use super::once::once_read;
 use super::operation::{Operation, Token};
 use super::own;
-use super::views::report::{AppOut, AppsOut, ReportOut, StartedOut, SubscribedOut, TypesOut};
+use super::views::report::{AppOut, AppsOut, StartedOut, SubscribedOut, TypesOut, TypesReportOut};
 use crate::http::auth::Auth;
 use crate::http::extract::Received;
 use crate::http::fields::{Fields, texts, time};
@@ -45,7 +45,7 @@ pub(super) const EVENT_TYPES: Operation = Operation::new(
     "Lists what event types each application subscribes to.",
 )
 .token(Token::Org)
-.gives::<ReportOut>(200)
+.gives::<TypesReportOut>(200)
 .or("limit_reached");
 
 /// `PUT /stats/usage/event-types`
@@ -56,7 +56,7 @@ pub(super) async fn event_types(
     caller.org_only()?;
     let keys = apps_of(&shared, caller.org).await?.ok_or_else(too_many)?;
     let mut found = Vec::new();
-    for (_, key) in keys {
+    for One { key, .. } in keys {
         // One that was deleted meanwhile subscribes to nothing.
         let app = shared.engine.stores().directory.app_by_key(key).await?;
         found.extend(app.as_ref().map(subscribed));
@@ -66,7 +66,7 @@ pub(super) async fn event_types(
     let report = new(kind, Standing::Finished(data), shared.now())?;
     // Nothing of this kind is ever seen to run.
     let kept = shared.reports.begin(caller.org, report).map_err(|_| Problem::overloaded())?;
-    Ok(Answer::json(StatusCode::OK, &ReportOut::new(kept)).into_response())
+    Ok(Answer::json(StatusCode::OK, &TypesReportOut::new(kept)).into_response())
 }
 
 fn new(kind: reports::Kind, standing: Standing, now: Timestamp) -> Result<Report, StoreError> {
@@ -89,17 +89,28 @@ fn too_many_rule() -> String {
     format!("This counts at most {APPS_MAX} applications")
 }
 
+/// An application that is counted.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct One {
+    id: PublicId,
+    uid: Option<String>,
+    key: AppKey,
+}
+
+impl One {
+    fn of(app: &Application) -> Self {
+        Self { id: app.id, uid: app.spec.uid.clone(), key: app.key }
+    }
+}
+
 /// All applications of an organisation, if it has not too many.
-async fn apps_of(
-    shared: &Shared,
-    org: PublicId,
-) -> Result<Option<Vec<(PublicId, AppKey)>>, StoreError> {
+async fn apps_of(shared: &Shared, org: PublicId) -> Result<Option<Vec<One>>, StoreError> {
     let (mut found, mut beyond) = (Vec::new(), None);
     loop {
         let page = PageOf { beyond, direction: Direction::Ascending, limit: PAGE };
         let apps = shared.engine.stores().directory.apps(org, page).await?;
         beyond = apps.last().map(|app| app.id);
-        found.extend(apps.iter().map(|app| (app.id, app.key)));
+        found.extend(apps.iter().map(|app| One::of(app)));
         if found.len() > APPS_MAX {
             return Ok(None);
         }
@@ -216,12 +227,12 @@ async fn resolved(
     shared: &Shared,
     caller: &Caller,
     names: &[String],
-) -> Result<(Vec<(PublicId, AppKey)>, Vec<String>), Problem> {
+) -> Result<(Vec<One>, Vec<String>), Problem> {
     let (mut apps, mut unresolved) = (Vec::new(), Vec::new());
     for name in names {
         let which = own::id_or_uid(Kind::Application, name);
         match shared.engine.app(caller.org, &which).await? {
-            Some(found) => apps.push((found.app.id, found.app.key)),
+            Some(found) => apps.push(One::of(&found.app)),
             None => unresolved.push(name.clone()),
         }
     }
@@ -234,7 +245,7 @@ async fn resolved(
 async fn counted(
     shared: &Shared,
     org: PublicId,
-    (apps, asked): (Option<Vec<(PublicId, AppKey)>>, &Asked),
+    (apps, asked): (Option<Vec<One>>, &Asked),
 ) -> Result<Standing, StoreError> {
     let apps = match apps {
         Some(apps) => apps,
@@ -244,9 +255,9 @@ async fn counted(
         },
     };
     let mut found = Vec::new();
-    for (id, key) in apps {
+    for One { id, uid: app_uid, key } in apps {
         let message_destinations = destinations(shared, key, asked).await?;
-        found.push(AppOut { app_id: id.text(Kind::Application), message_destinations });
+        found.push(AppOut { app_id: id.text(Kind::Application), app_uid, message_destinations });
     }
     Ok(Standing::Finished(json(&AppsOut { app_stats: found })))
 }

@@ -41,8 +41,8 @@ async fn messages_to_endpoints_are_counted_by_application() {
     let (unresolved, all) = ended(&span).await;
     assert_eq!((&unresolved, &all["status"]), (&json!([]), &json!("finished")));
     let expected = json!({"appStats": [
-        {"appId": a, "messageDestinations": 6},
-        {"appId": b, "messageDestinations": 1},
+        {"appId": a, "appUid": "a", "messageDestinations": 6},
+        {"appId": b, "appUid": "b", "messageDestinations": 1},
     ]});
     assert_eq!(all["data"], expected);
     let named = json!({"since": past, "until": end, "appIds": ["b", "none", b]});

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::task::STATUSES;
 use super::{stored_json, time};
-use crate::api::shapes::{AppId, TaskId, Time};
+use crate::api::shapes::{AppId, TaskId, Time, Uid};
 use crate::reports::{Kind, Report, Standing};
 
 /// What reports are called here.
@@ -29,6 +29,25 @@ pub(crate) struct ReportOut {
     #[schemars(extend("enum" = NAMES))]
     pub(crate) task: &'static str,
     #[schemars(with = "Found<'_>")]
+    data: Box<RawValue>,
+    #[schemars(with = "Time")]
+    created_at: String,
+    #[schemars(with = "Time")]
+    updated_at: String,
+}
+
+/// Subscriptions, as they are answered at once.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "AggregateEventTypesOut")]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TypesReportOut {
+    #[schemars(with = "TaskId")]
+    id: String,
+    #[schemars(extend("enum" = ["finished"]))]
+    status: &'static str,
+    #[schemars(extend("enum" = ["event-type.aggregate"]))]
+    task: &'static str,
+    #[schemars(with = "TypesOut")]
     data: Box<RawValue>,
     #[schemars(with = "Time")]
     created_at: String,
@@ -93,6 +112,8 @@ pub(crate) struct AppsOut {
 pub(crate) struct AppOut {
     #[schemars(with = "AppId")]
     pub(crate) app_id: String,
+    #[schemars(with = "Option<Uid>")]
+    pub(crate) app_uid: Option<String>,
     pub(crate) message_destinations: u64,
 }
 
@@ -131,6 +152,14 @@ impl ReportOut {
     /// Its id, as an iterator.
     pub(crate) fn iterator(&self) -> String {
         self.id.clone()
+    }
+}
+
+impl TypesReportOut {
+    /// A report of subscriptions that has ended.
+    pub(crate) fn new(report: Report) -> Self {
+        let ReportOut { id, status, task, data, created_at, updated_at } = ReportOut::new(report);
+        Self { id, status, task, data, created_at, updated_at }
     }
 }
 
