@@ -4,6 +4,9 @@
 //! power cut. The superuser is `postgres`, without a password.
 //! Never: a password, a wait for the disk, a server that is shared with another test process.
 
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -28,6 +31,9 @@ const SETTINGS: [(&str, &str); 6] = [
     ("lc_messages", "C"),
 ];
 
+const CERTIFICATE_FILE: &str = "server.crt";
+const KEY_FILE: &str = "server.key";
+
 /// A running server. Methods panic, with a sentence, when the server does not do as told.
 #[derive(Debug)]
 pub struct Postgres {
@@ -51,7 +57,16 @@ impl Postgres {
     /// `("max_connections", "20")`.
     #[must_use]
     pub fn start_with(settings: &[(&str, &str)]) -> Self {
-        Self::try_start(settings).unwrap_or_else(|why| panic!("PostgreSQL: {why}"))
+        Self::try_start(settings, None).unwrap_or_else(|why| panic!("PostgreSQL: {why}"))
+    }
+
+    /// Starts a server that speaks TLS to who wants it, with a certificate and its key as PEM.
+    #[must_use]
+    pub fn start_with_tls(certificate: &str, key: &str) -> Self {
+        let settings =
+            [("ssl", "on"), ("ssl_cert_file", CERTIFICATE_FILE), ("ssl_key_file", KEY_FILE)];
+        let started = Self::try_start(&settings, Some([certificate, key]));
+        started.unwrap_or_else(|why| panic!("PostgreSQL: {why}"))
     }
 
     /// The server that all tests of this process share, each with a
@@ -61,12 +76,16 @@ impl Postgres {
         SHARED.get_or_init(Self::start)
     }
 
-    fn try_start(settings: &[(&str, &str)]) -> Result<Self, String> {
+    fn try_start(settings: &[(&str, &str)], tls: Option<[&str; 2]>) -> Result<Self, String> {
         let user = User::not_root()?;
         let folder = tempfile::Builder::new().prefix("testparts-postgres-").tempdir();
         let folder = folder.map_err(|error| format!("no temporary folder: {error}"))?;
         user.own(folder.path())?;
         copy_to(&data(folder.path()), user)?;
+        for (name, text) in [CERTIFICATE_FILE, KEY_FILE].into_iter().zip(tls.into_iter().flatten())
+        {
+            keep(&data(folder.path()).join(name), text, user)?;
+        }
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let settings = SETTINGS.iter().chain(settings).map(own).collect();
         let databases = AtomicU32::new(0);
@@ -156,6 +175,15 @@ impl Postgres {
     pub fn resume(&self) {
         self.process.iter().for_each(Process::resume);
     }
+}
+
+/// Writes a file that only the server may read.
+fn keep(path: &Path, text: &str, user: User) -> Result<(), String> {
+    let mut options = File::options();
+    let written = options.write(true).create_new(true).mode(0o600).open(path);
+    let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| format!("{} could not be written: {error}", path.display()))?;
+    user.own(path)
 }
 
 fn data(folder: &Path) -> std::path::PathBuf {

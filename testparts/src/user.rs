@@ -36,11 +36,11 @@ impl User {
         }
     }
 
-    /// Makes `folder` belong to this user.
-    pub(crate) fn own(self, folder: &Path) -> Result<(), String> {
+    /// Makes a folder or a file belong to this user.
+    pub(crate) fn own(self, path: &Path) -> Result<(), String> {
         let Some((user, group)) = self.0 else { return Ok(()) };
-        chown(folder, Some(user), Some(group))
-            .map_err(|error| format!("{} could not be given away: {error}", folder.display()))
+        chown(path, Some(user), Some(group))
+            .map_err(|error| format!("{} could not be given away: {error}", path.display()))
     }
 }
 

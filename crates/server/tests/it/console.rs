@@ -5,6 +5,7 @@
 mod import;
 mod listen;
 mod run;
+mod tls;
 
 use serde_json::{Value, json};
 
