@@ -239,8 +239,7 @@ mod tests {
         let paging = Paging::fixed(&Query::parse(text), Direction::Ascending).unwrap();
         let page = paging.page(|text| text.parse::<u32>().ok()).unwrap();
         let (mut rows, mut reached) = (Vec::new(), None);
-        let passed =
-            Paging::cut(&PageOf { limit: 15, ..page.clone() }, (1..=100).collect(), |row| *row);
+        let passed = Paging::cut(&PageOf { limit: 15, ..page }, (1..=100).collect(), |row| *row);
         for row in &passed {
             rows.extend((row % 10 == 0).then_some(*row));
             reached = Some(*row);

@@ -180,7 +180,7 @@ impl Tokens {
             read_only: false,
             good_for: Duration::from_secs(MADE_FOR_SECS),
         };
-        self.signed(&*Self::claims((org, app), &grant, now)?)
+        self.signed(&Self::claims((org, app), &grant, now)?)
     }
 
     /// What a token that may do so much says; [`Tokens::signed`] makes it one.
