@@ -15,6 +15,7 @@ use crate::commands::endpoint::Endpoint;
 use crate::commands::event_type::EventType;
 use crate::commands::message::Message;
 use crate::commands::task::Task;
+use crate::explain::{self, Explain};
 use crate::failure::Failure;
 use crate::import::{self, Import};
 use crate::listen::{self, Listen};
@@ -67,6 +68,13 @@ enum Choice {
     EventType(On<EventType>),
     /// Background tasks: list, get, cancel.
     Task(On<Task>),
+    /// Says in a sentence why a message is where it is, for each of its endpoints.
+    Explain {
+        #[command(flatten)]
+        server: Server,
+        #[command(flatten)]
+        explain: Explain,
+    },
     /// Prints deliveries as they come, and forwards them to a program under development.
     Listen {
         #[command(flatten)]
@@ -115,6 +123,9 @@ pub fn run(command: Command, around: &Surroundings) -> Result<(), Failure> {
             Choice::DeadLetter(on) => asked(&on.server, around, on.command.plan(now)?).await,
             Choice::EventType(on) => asked(&on.server, around, on.command.plan()?).await,
             Choice::Task(on) => asked(&on.server, around, on.command.plan()).await,
+            Choice::Explain { server, explain } => {
+                explain::run(&api(&server, around)?, &Out::new(server.json), explain).await
+            }
             Choice::Listen { server, listen } => {
                 let api = api(&server, around)?;
                 listen::run(api, server.json, listen, Arc::clone(&around.clock)).await

@@ -9,6 +9,7 @@ mod body;
 mod call;
 mod command;
 mod commands;
+mod explain;
 mod failure;
 mod import;
 mod listen;

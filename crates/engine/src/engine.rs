@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::announce::Announcer;
 use crate::ingest::{self, IngestError, Post};
-use crate::parts::{BreakerView, NextSend, Parts, Stores};
+use crate::parts::{BreakerView, NextSend, Parts, Situation, Stores};
 use crate::roster::Roster;
 use crate::run::{self, Command};
 use crate::tasks::{HasRoom, Worker};
@@ -162,6 +162,14 @@ impl Engine {
     pub async fn next_sends(&self, endpoints: Vec<EndpointKey>) -> Option<Vec<NextSend>> {
         let (reply, wait) = oneshot::channel();
         let _gone = self.commands.send(Command::NextSends(endpoints, reply));
+        wait.await.ok()
+    }
+
+    /// Where a delivery is in its lane, and what that waits for; `None` once the dispatcher has
+    /// ended.
+    pub async fn situation(&self, endpoint: EndpointKey, message: MessageKey) -> Option<Situation> {
+        let (reply, wait) = oneshot::channel();
+        let _gone = self.commands.send(Command::Situation(endpoint, message, reply));
         wait.await.ok()
     }
 

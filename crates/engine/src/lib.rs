@@ -22,5 +22,5 @@ pub mod transport;
 
 pub use admit::{Held, HeldBy};
 pub use engine::{Engine, Running};
-pub use parts::{BreakerView, NextSend, Parts, Stores};
+pub use parts::{BreakerView, NextSend, Parts, Paused, Situation, Stores};
 pub use settings::Settings;

@@ -1,9 +1,10 @@
-//! What the engine is built from, and what it shows of a breaker.
+//! What the engine is built from, and what it shows of a lane.
 //!
 //! Never: start anything.
 
 use std::sync::Arc;
 
+use domain::ids::MessageKey;
 use resilience::{Chance, Clock, Forced, Timestamp};
 pub use store::Stores;
 
@@ -51,6 +52,41 @@ pub struct BreakerView {
     pub hold: Option<Held>,
     /// When this was true.
     pub as_of: Timestamp,
+}
+
+/// What keeps every lane back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paused {
+    /// The process is stopping.
+    Stopping,
+    /// Sending failed for a fault on this side.
+    OwnFault,
+    /// Results could not be written down.
+    Storage,
+    /// What was in flight when the process died is sent alone first.
+    Suspect,
+    /// As many sends are out, or as many results unrecorded, as there may be.
+    Full,
+}
+
+/// Where a delivery is in its lane, and what the lane waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Situation {
+    /// A send of it is under way.
+    pub in_flight: bool,
+    /// The breaker, and what else holds the lane.
+    pub breaker: BreakerView,
+    /// When what is due may be sent.
+    pub next: NextSend,
+    /// The rate of the endpoint lets nothing through before then.
+    pub rate_until: Option<Timestamp>,
+    /// Sends of the lane that are out, and how many may be.
+    pub window: (u32, u32),
+    /// The message that a lane in order sends first, if another one; for a strict one with a gap
+    /// the dead one.
+    pub behind: Option<MessageKey>,
+    /// What keeps every lane back.
+    pub paused: Option<Paused>,
 }
 
 /// When a delivery that is due may be sent, as far as its lane knows.

@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 
 use crate::deliver::Courier;
 use crate::events::Observer;
-use crate::parts::{BreakerView, NextSend, Parts, Stores};
+use crate::parts::{BreakerView, NextSend, Parts, Situation, Stores};
 use crate::settings::Settings;
 
 use entry::Entry;
@@ -54,6 +54,7 @@ mod pruner;
 mod recordable;
 mod refill;
 mod serve;
+mod situation;
 mod start;
 mod step;
 mod storage;
@@ -117,6 +118,7 @@ pub enum Command {
     Breaker(EndpointKey, oneshot::Sender<BreakerView>),
     Force(EndpointKey, Option<Forced>, oneshot::Sender<Result<(), StoreError>>),
     NextSends(Vec<EndpointKey>, oneshot::Sender<Vec<NextSend>>),
+    Situation(EndpointKey, MessageKey, oneshot::Sender<Situation>),
     // Somebody put this delivery back by hand.
     LetOne(EndpointKey, MessageKey),
     InFlight(EndpointKey, MessageKey, Asked),
@@ -307,10 +309,15 @@ impl Dispatcher {
                 let _gone = reply.send(answer);
             }
             Command::Settled(reply) => self.settled(reply),
-            Command::Breaker(endpoint, reply) => self.breaker(endpoint, reply, now),
+            Command::Breaker(endpoint, reply) => {
+                let _gone = reply.send(self.breaker(endpoint, now));
+            }
             Command::Force(endpoint, forced, reply) => self.force(endpoint, forced, reply),
             Command::LaneKept(endpoint, answer) => self.lane_kept(endpoint, &answer),
             Command::NextSends(endpoints, reply) => self.next_sends(&endpoints, reply, now),
+            Command::Situation(endpoint, message, reply) => {
+                let _gone = reply.send(self.situation(endpoint, message, now));
+            }
             Command::LetOne(endpoint, message) => self.let_one(endpoint, message),
             Command::InFlight(endpoint, message, reply) => self.in_flight(endpoint, message, reply),
             Command::HasRoom(endpoint, reply) => {

@@ -20,6 +20,7 @@ mod endpoint_spec;
 mod endpoint_stats;
 mod endpoints;
 mod event_types;
+mod explain;
 mod health;
 mod inputs;
 mod letter_replays;
@@ -228,6 +229,10 @@ impl Routes {
         .route(
             "/api/v1/app/{app}/msg/{message}/endpoint/{endpoint}/resend",
             post(resend::resend, resend::RESEND),
+        )
+        .route(
+            "/api/v1/app/{app}/msg/{message}/endpoint/{endpoint}/explain",
+            get(explain::explain, explain::EXPLAIN),
         )
     }
 

@@ -57,6 +57,16 @@ impl Gate {
         all.into_iter().flatten().max_by_key(|held| held.until)
     }
 
+    /// How many sends may be out at once.
+    pub const fn window(&self) -> u32 {
+        self.window.limit()
+    }
+
+    /// When the rate lets the next send through, if not now.
+    pub fn rate_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.rate.as_ref().and_then(|rate| rate.peek(now).err())
+    }
+
     /// Until when breaker and holds keep everything back: `Go`, when they do not, or what they
     /// wait for.
     pub fn waits(&self, now: Timestamp) -> Decision {

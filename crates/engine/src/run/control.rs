@@ -27,12 +27,7 @@ impl Dispatcher {
         }
     }
 
-    pub(super) fn breaker(
-        &self,
-        endpoint: EndpointKey,
-        reply: oneshot::Sender<BreakerView>,
-        now: Timestamp,
-    ) {
+    pub(super) fn breaker(&self, endpoint: EndpointKey, now: Timestamp) -> BreakerView {
         let home = self.lanes.get(&endpoint).map(|lane| &lane.home);
         let settings = || self.settings.breaker.clone();
         let view = match (home, self.kept.get(&endpoint)) {
@@ -40,8 +35,7 @@ impl Dispatcher {
             (_, Some(kept)) => view(&Breaker::restore(settings(), kept.breaker.clone()), now),
             _ => view(&Breaker::new(settings(), now), now),
         };
-        let view = BreakerView { hold: self.held(endpoint, now), ..view };
-        let _gone = reply.send(view);
+        BreakerView { hold: self.held(endpoint, now), ..view }
     }
 
     pub(super) fn force(

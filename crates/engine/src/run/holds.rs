@@ -129,7 +129,7 @@ impl Dispatcher {
         let _gone = reply.send(next);
     }
 
-    fn next_send(&self, endpoint: EndpointKey, now: Timestamp) -> NextSend {
+    pub(super) fn next_send(&self, endpoint: EndpointKey, now: Timestamp) -> NextSend {
         let lane = self.lanes.get(&endpoint);
         let waits = match lane.map(|lane| (&lane.home, lane)) {
             Some((Home::Known(known), lane)) if !lane.is_at_gap() => known.gate.waits(now),

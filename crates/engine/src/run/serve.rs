@@ -80,7 +80,7 @@ impl Dispatcher {
     }
 
     /// Whether no send at all may start now.
-    fn is_full(&self, now: Timestamp) -> bool {
+    pub(super) fn is_full(&self, now: Timestamp) -> bool {
         let out = self.flights.count();
         self.draining
             || out >= self.settings.sends_max

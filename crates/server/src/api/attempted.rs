@@ -132,14 +132,14 @@ async fn next_sends(
 }
 
 /// Where a message goes.
-struct Destination {
-    endpoint: Arc<Endpoint>,
-    deleted: bool,
-    delivery: DeliveryRow,
+pub(super) struct Destination {
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) deleted: bool,
+    pub(super) delivery: DeliveryRow,
 }
 
 /// Names the endpoints of deliveries; those that are not in the application any more were deleted.
-async fn named(
+pub(super) async fn named(
     shared: &Shared,
     app: &AppSnapshot,
     rows: Vec<DeliveryRow>,

@@ -1,5 +1,5 @@
-//! Which endpoint a request is about: one of an application that the path names, or one that is told
-//! what happens in the caller's organisation.
+//! Which endpoint a request is about: one of an application that the path names, or one that is
+//! told what happens in the caller's organisation.
 //!
 //! The latter are endpoints of an application of the management organisation; the caller stands in
 //! for that organisation, within that application.

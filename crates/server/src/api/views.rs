@@ -7,6 +7,7 @@ pub(crate) mod attempt;
 pub(crate) mod dead_letter;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;
+pub(crate) mod explain;
 pub(crate) mod message;
 pub(crate) mod notice;
 pub(crate) mod report;

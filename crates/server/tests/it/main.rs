@@ -28,6 +28,7 @@ mod docs_page;
 mod endpoint_stats;
 mod endpoints;
 mod event_types;
+mod explain;
 mod forbidden_targets;
 mod holds;
 mod idempotency;

@@ -15,7 +15,7 @@ use super::{time, time_or_none};
 use crate::api::shapes::{AttemptId, EndpointId, MessageId, Status, StatusText, Time, or_null};
 
 /// What sets a delay, and what cuts an answer's body short.
-const TERMS: [&str; 3] =
+pub(super) const TERMS: [&str; 3] =
     [term_name(Term::Backoff), term_name(Term::RetryAfter), term_name(Term::AgeLimit)];
 const CUTS: [&str; 3] = [Cut::Cap.name(), Cut::Deadline.name(), Cut::Reset.name()];
 
@@ -116,7 +116,7 @@ const fn status(attempt: &Attempt) -> (u8, &'static str) {
     }
 }
 
-const fn term_name(term: Term) -> &'static str {
+pub(super) const fn term_name(term: Term) -> &'static str {
     match term {
         Term::Backoff => "backoff",
         Term::RetryAfter => "retry_after",

@@ -1,0 +1,445 @@
+//! Why a delivery is where it is, in one sentence, with the terms that set its next time.
+//!
+//! In: what is stored of a delivery and what its lane says. Out: a reason that scripts can rely on,
+//! a sentence for people, and when something happens next. Of several things that keep a delivery
+//! back the one that lasts longest is told.
+//! Never: say what is not known, or show a receiver's words unmarked.
+
+use std::time::Duration;
+
+use domain::classify::describe;
+use domain::dead_letter::{DeadLetter, DeadReason};
+use domain::delivery::{CancelReason, DeliveryState};
+use domain::endpoint::{Disabled, Endpoint};
+use domain::ids::Kind;
+use domain::message::Message;
+use domain::policy::RetrySettings;
+use engine::{Held, HeldBy, NextSend, Paused, Situation};
+use resilience::{Forced, RetryAfter, Term, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::history::{AttemptRow, DeliveryRow};
+
+use super::attempt::{TERMS, term_name};
+use super::{time, time_or_none};
+use crate::api::shapes::{EndpointId, MessageId, Time, or_null};
+use crate::spelling::duration_text;
+
+/// Why a delivery is where it is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DeliveryExplainedOut")]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExplainOut {
+    #[schemars(with = "MessageId")]
+    msg_id: String,
+    #[schemars(with = "EndpointId")]
+    endpoint_id: String,
+    #[schemars(extend("enum" = ["pending", "delivered", "dead", "cancelled"]))]
+    state: &'static str,
+    #[schemars(extend("enum" = REASONS))]
+    reason: &'static str,
+    /// For people.
+    sentence: String,
+    /// When something happens next, if that is known and not past.
+    #[schemars(with = "Option<Time>")]
+    next_attempt: Option<String>,
+    /// Sends made.
+    attempts: u32,
+    /// While it is pending.
+    terms: Option<TermsOut>,
+}
+
+/// What sets the time of the next attempt.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DeliveryTermsOut")]
+#[serde(rename_all = "camelCase")]
+struct TermsOut {
+    /// The row's own time; what holds the endpoint comes on top.
+    #[schemars(with = "Time")]
+    due_at: String,
+    /// Null before the first failure.
+    #[schemars(extend("enum" = or_null(&TERMS)))]
+    set_by: Option<&'static str>,
+    /// From the end of the last attempt to `dueAt`.
+    delay_ms: Option<u64>,
+    /// What the receiver asked for with its last answer, in seconds.
+    retry_after_s: Option<u64>,
+    strategy: &'static str,
+    base: String,
+    cap: String,
+    attempts_max: u32,
+    age_max: String,
+}
+
+/// The reasons, by state.
+const REASONS: [&str; 32] = [
+    "delivered",
+    "in_flight",
+    "scheduled",
+    "retry",
+    "next_in_line",
+    "in_line",
+    "endpoint_disabled",
+    "endpoint_gone",
+    "endpoint_suspended",
+    "breaker_open",
+    "breaker_half_open",
+    "breaker_forced_open",
+    "hold_refusals",
+    "hold_retry_after",
+    "hold_head",
+    "hold_gap",
+    "rate_limit",
+    "window_full",
+    "server_stopping",
+    "server_fault",
+    "server_storage",
+    "server_suspect",
+    "server_full",
+    "rejected",
+    "gone",
+    "forbidden_target",
+    "exhausted",
+    "expired",
+    "poisonous",
+    "payload_gone",
+    "endpoint_deleted",
+    "superseded",
+];
+
+/// Everything that is known of a delivery.
+pub(crate) struct Known<'a> {
+    pub(crate) now: Timestamp,
+    pub(crate) message: &'a Message,
+    pub(crate) endpoint: &'a Endpoint,
+    /// The endpoint was deleted.
+    pub(crate) deleted: bool,
+    pub(crate) delivery: &'a DeliveryRow,
+    pub(crate) last: Option<&'a AttemptRow>,
+    pub(crate) letter: Option<&'a DeadLetter>,
+    /// The endpoint's policy.
+    pub(crate) retry: RetrySettings,
+    pub(crate) situation: Situation,
+    /// Id of the message that its lane sends first.
+    pub(crate) behind: Option<String>,
+}
+
+/// A reason, its sentence, and when something happens next.
+struct Because {
+    reason: &'static str,
+    sentence: String,
+    next: Option<Timestamp>,
+}
+
+impl Because {
+    fn new(reason: &'static str, sentence: impl Into<String>) -> Self {
+        Self { reason, sentence: sentence.into(), next: None }
+    }
+
+    fn next(self, next: impl Into<Option<Timestamp>>) -> Self {
+        Self { next: next.into(), ..self }
+    }
+}
+
+impl ExplainOut {
+    /// Says why.
+    pub(crate) fn new(known: &Known<'_>) -> Self {
+        let because = known.because();
+        let pending = known.delivery.state == DeliveryState::Pending && !known.deleted;
+        Self {
+            msg_id: known.message.id.text(Kind::Message),
+            endpoint_id: known.endpoint.id.text(Kind::Endpoint),
+            state: if known.is_cancelled() { "cancelled" } else { known.delivery.state.name() },
+            reason: because.reason,
+            sentence: because.sentence,
+            next_attempt: because.next.filter(|at| *at > known.now).and_then(time_or_none),
+            attempts: known.delivery.sends,
+            terms: known.delivery.due_at.filter(|_| pending).map(|due| known.terms(due)),
+        }
+    }
+}
+
+impl Known<'_> {
+    /// What waits for a deleted endpoint is cancelled when it is next read.
+    fn is_cancelled(&self) -> bool {
+        self.deleted && self.delivery.state == DeliveryState::Pending
+    }
+
+    fn because(&self) -> Because {
+        match self.delivery.state {
+            _ if self.is_cancelled() => cancelled(CancelReason::EndpointDeleted),
+            DeliveryState::Cancelled(reason) => cancelled(reason),
+            DeliveryState::Delivered => self.delivered(),
+            DeliveryState::Dead(reason) => self.dead(reason),
+            DeliveryState::Pending => self.pending(),
+        }
+    }
+
+    fn delivered(&self) -> Because {
+        let sentence = match self.last {
+            Some(row) if (200..300).contains(&row.attempt.status()) => format!(
+                "Delivered: attempt {} of {} was answered {}.",
+                row.attempt.number,
+                time(row.attempt.started_at),
+                row.attempt.status()
+            ),
+            _ => "Delivered: the receiver answered 2xx.".to_owned(),
+        };
+        Because::new("delivered", sentence)
+    }
+
+    fn dead(&self, reason: DeadReason) -> Because {
+        let what = match reason {
+            DeadReason::Rejected => "the receiver refused it".to_owned(),
+            DeadReason::Gone => "the receiver is gone for good".to_owned(),
+            DeadReason::ForbiddenTarget => "its address may not be dialled".to_owned(),
+            DeadReason::Exhausted => {
+                format!("all {} attempts were used", self.retry.attempts_max)
+            }
+            DeadReason::Expired => {
+                format!("it was older than {}", duration_text(self.retry.age_max))
+            }
+            DeadReason::Poisonous => "the process died while it was sent, again and again".into(),
+            DeadReason::PayloadGone => "its payload was deleted while it waited".to_owned(),
+        };
+        let at =
+            self.letter.map_or_else(String::new, |dead| format!(" since {}", time(dead.dead_at)));
+        let last = self.last_words().map_or_else(String::new, |last| format!("; at last {last}"));
+        let then = match reason {
+            DeadReason::PayloadGone => "It cannot be replayed.",
+            _ => "Replay it once the cause is mended.",
+        };
+        Because::new(reason.name(), format!("Dead{at}: {what}{last}. {then}"))
+    }
+
+    /// What the last attempt came to.
+    fn last_words(&self) -> Option<String> {
+        describe(&self.last?.attempt)
+    }
+
+    fn pending(&self) -> Because {
+        let Situation { in_flight, breaker, .. } = &self.situation;
+        let number = self.delivery.sends.saturating_add(1);
+        if *in_flight {
+            return Because::new("in_flight", format!("Attempt {number} is under way."));
+        }
+        match self.endpoint.spec.disabled {
+            Some(Disabled::ByOwner) => {
+                let sentence =
+                    "Waits: the endpoint is disabled. Enabling it sends what waits, oldest first.";
+                return Because::new("endpoint_disabled", sentence);
+            }
+            Some(Disabled::Gone) => {
+                let sentence = "Waits: the endpoint answered 410 and was disabled. Enabling it sends what waits, oldest first.";
+                return Because::new("endpoint_gone", sentence);
+            }
+            None => {}
+        }
+        let due = self.delivery.due_at.unwrap_or(self.now);
+        let next = self.situation.next;
+        let held = !matches!(next, NextSend::WhenDue);
+        let outlasts = match next {
+            NextSend::NotBefore(until) => until > due,
+            NextSend::Unknown => true,
+            NextSend::WhenDue => false,
+        };
+        if held && outlasts {
+            return self.held(breaker.hold);
+        }
+        if due > self.now {
+            return self.not_due(due);
+        }
+        self.waits_for_turn()
+    }
+
+    /// The lane keeps it back for longer than its own time.
+    fn held(&self, hold: Option<Held>) -> Because {
+        let breaker = &self.situation.breaker;
+        let until = match self.situation.next {
+            NextSend::NotBefore(until) => Some(until),
+            NextSend::WhenDue | NextSend::Unknown => None,
+        };
+        let by_hold =
+            hold.filter(|hold| breaker.state == "closed" || hold.until > breaker.open_until);
+        match by_hold {
+            // It is the head itself, whose row keeps its place.
+            Some(Held { by: HeldBy::Head, until: Some(until) }) if self.behind.is_none() => {
+                return self.not_due(until);
+            }
+            Some(hold) => return self.held_by(hold),
+            None => {}
+        }
+        let since = time(breaker.since);
+        let failures = breaker.consecutive_failures;
+        match (breaker.state, breaker.forced) {
+            ("suspended", _) => Because::new("endpoint_suspended", format!(
+                "Waits: the endpoint is suspended since {since}; one delivery is tried {}.",
+                until.map_or_else(|| "now and then".to_owned(), |at| format!("at {}", time(at)))
+            )),
+            (_, Some(Forced::Open)) => Because::new("breaker_forced_open", format!(
+                "Waits: somebody forced the circuit breaker open at {since}; it stays so until it is given back (`auto`)."
+            )),
+            ("halfOpen", _) => Because::new(
+                "breaker_half_open",
+                "Waits: the circuit breaker is half open, and one delivery is being tried first.",
+            ),
+            _ => Because::new("breaker_open", format!(
+                "Waits: the circuit breaker is open since {since}, after {failures} failures in a row; one delivery is tried {}.",
+                until.map_or_else(|| "next".to_owned(), |at| format!("at {}", time(at)))
+            )),
+        }
+        .next(until)
+    }
+
+    fn held_by(&self, hold: Held) -> Because {
+        let until = hold.until.map_or_else(String::new, |at| format!(" until {}", time(at)));
+        let behind = self.behind.as_deref().unwrap_or("another message");
+        let (reason, sentence) = match hold.by {
+            HeldBy::Refusals => (
+                "hold_refusals",
+                format!(
+                    "Waits{until}: the receiver refused 20 messages in a row, so the endpoint is held; changing its URL, headers or secret ends that."
+                ),
+            ),
+            HeldBy::RetryAfter => (
+                "hold_retry_after",
+                format!("Waits{until}: the receiver asked for a pause of everything (429 or 503)."),
+            ),
+            HeldBy::Head => (
+                "hold_head",
+                format!(
+                    "Waits{until}: the endpoint is ordered, and {behind} is tried again first."
+                ),
+            ),
+            HeldBy::Gap => (
+                "hold_gap",
+                format!(
+                    "Waits: the endpoint is in strict order, and {behind} is dead; replay or delete that dead letter."
+                ),
+            ),
+        };
+        Because::new(reason, sentence).next(hold.until)
+    }
+
+    fn not_due(&self, due: Timestamp) -> Because {
+        let at = time(due);
+        let Some(row) = self.last else {
+            let sentence = format!("Scheduled: the message asked for delivery at {at}.");
+            return Because::new("scheduled", sentence).next(due);
+        };
+        let number = row.attempt.number;
+        let words = describe(&row.attempt).unwrap_or_else(|| "it was sent".to_owned());
+        let by = match row.next {
+            Some((_, Term::RetryAfter)) => "the receiver's Retry-After".to_owned(),
+            Some((_, Term::AgeLimit)) => format!(
+                "the age limit of {}: this is the last attempt",
+                duration_text(self.retry.age_max)
+            ),
+            Some((_, Term::Backoff)) | None => format!(
+                "the {} backoff from {} to {}",
+                self.retry.strategy.name(),
+                duration_text(self.retry.base),
+                duration_text(self.retry.cap)
+            ),
+        };
+        let sentence = format!(
+            "Waits until {at} for attempt {}: after attempt {number} ({words}) that time was set by {by}.",
+            self.delivery.sends.saturating_add(1),
+        );
+        Because::new("retry", sentence).next(due)
+    }
+
+    /// It is due, and nothing of its endpoint's health keeps it back.
+    fn waits_for_turn(&self) -> Because {
+        let (out, most) = self.situation.window;
+        if let Some(paused) = self.situation.paused {
+            return paused_because(paused);
+        }
+        if let Some(behind) = &self.behind {
+            let sentence = format!("Waits: the endpoint is ordered, and {behind} goes first.");
+            return Because::new("in_line", sentence);
+        }
+        if let Some(until) = self.situation.rate_until {
+            let sentence = format!(
+                "Waits: the endpoint takes {} deliveries a second; the next one goes at {}.",
+                self.endpoint.spec.throttle_rate.unwrap_or(0),
+                time(until)
+            );
+            return Because::new("rate_limit", sentence).next(until);
+        }
+        if out >= most {
+            let sentence = format!(
+                "Waits: {out} deliveries to the endpoint are under way, and no more than {most} may be."
+            );
+            return Because::new("window_full", sentence);
+        }
+        Because::new(
+            "next_in_line",
+            "Due: it is sent when its turn comes, which is at once unless others wait before it.",
+        )
+    }
+
+    fn terms(&self, due: Timestamp) -> TermsOut {
+        let set = self.last.and_then(|row| Some((row, row.next?)));
+        let delay = set.map(|(row, (at, _))| {
+            let ended = row.attempt.started_at.plus(row.attempt.took);
+            at.since(ended)
+        });
+        let hint = self.last.map(|row| row.attempt.retry_after());
+        TermsOut {
+            due_at: time(due),
+            set_by: set.map(|(_, (_, term))| term_name(term)),
+            delay_ms: delay.map(millis),
+            retry_after_s: match hint {
+                Some(RetryAfter::Wait(wait)) => Some(wait.as_secs()),
+                _ => None,
+            },
+            strategy: self.retry.strategy.name(),
+            base: duration_text(self.retry.base),
+            cap: duration_text(self.retry.cap),
+            attempts_max: self.retry.attempts_max,
+            age_max: duration_text(self.retry.age_max),
+        }
+    }
+}
+
+fn cancelled(reason: CancelReason) -> Because {
+    match reason {
+        CancelReason::EndpointDeleted => {
+            Because::new("endpoint_deleted", "Cancelled: the endpoint was deleted.")
+        }
+        CancelReason::Superseded => Because::new(
+            "superseded",
+            "Cancelled: it was replayed with another payload, as a new message.",
+        ),
+    }
+}
+
+fn paused_because(paused: Paused) -> Because {
+    match paused {
+        Paused::Stopping => Because::new(
+            "server_stopping",
+            "Waits: the server is stopping; it is sent after the next start.",
+        ),
+        Paused::OwnFault => Because::new(
+            "server_fault",
+            "Waits: sending is paused, for the fault is on the server's side.",
+        ),
+        Paused::Storage => Because::new(
+            "server_storage",
+            "Waits: nothing is sent while results cannot be written to the database.",
+        ),
+        Paused::Suspect => Because::new(
+            "server_suspect",
+            "Waits: what was under way when the process died is sent alone first.",
+        ),
+        Paused::Full => Because::new(
+            "server_full",
+            "Waits: as many deliveries are under way as the server may have.",
+        ),
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
