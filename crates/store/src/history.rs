@@ -181,8 +181,8 @@ pub trait History: Send + Sync {
         app: AppKey,
         which: crate::directory::IdOrUid,
     ) -> Reply<'_, Option<Arc<Message>>>;
-    /// Looks at messages of an application. Payloads only when asked for; then the look ends with the
-    /// row that fills the page ([`payloads_fill`]).
+    /// Looks at messages of an application. Payloads only when asked for; then the look ends with
+    /// the row that fills the page ([`payloads_fill`]).
     fn messages(
         &self,
         app: AppKey,

@@ -78,8 +78,8 @@ pub trait Inbox: Send + Sync {
     /// will not be.
     fn accept(&self, message: NewMessage) -> Reply<'static, Accepted>;
     /// What the post under this idempotency key came to, [`Accepted::Repeated`] or
-    /// [`Accepted::BodyDiffers`]; `None` while the key is unused. For a post that may not be accepted
-    /// any more: a repeat of one that was has its answer all the same.
+    /// [`Accepted::BodyDiffers`]; `None` while the key is unused. For a post that may not be
+    /// accepted any more: a repeat of one that was has its answer all the same.
     fn used(&self, key: IngestKey) -> Reply<'static, Option<Accepted>>;
     /// Commits something that no caller sees: whether a message could be committed now.
     fn probe(&self) -> Reply<'static, ()>;

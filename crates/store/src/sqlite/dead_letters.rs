@@ -170,8 +170,8 @@ fn list(
     Ok(Looked { rows: found, reached: reached.map(i64::cast_unsigned) })
 }
 
-/// Shows `take` each dead letter that is wanted, until it has enough or so many pieces were read; up
-/// to which place, if there may be more.
+/// Shows `take` each dead letter that is wanted, until it has enough or so many pieces were read;
+/// up to which place, if there may be more.
 fn look(
     conn: &Connection,
     org: PublicId,
