@@ -15,7 +15,7 @@ use crate::commands::endpoint::Endpoint;
 use crate::commands::event_type::EventType;
 use crate::commands::message::Message;
 use crate::commands::task::Task;
-use crate::explain::{self, Explain};
+use crate::explain::{self, Question};
 use crate::failure::Failure;
 use crate::import::{self, Import};
 use crate::listen::{self, Listen};
@@ -73,7 +73,7 @@ enum Choice {
         #[command(flatten)]
         server: Server,
         #[command(flatten)]
-        explain: Explain,
+        question: Question,
     },
     /// Prints deliveries as they come, and forwards them to a program under development.
     Listen {
@@ -123,8 +123,8 @@ pub fn run(command: Command, around: &Surroundings) -> Result<(), Failure> {
             Choice::DeadLetter(on) => asked(&on.server, around, on.command.plan(now)?).await,
             Choice::EventType(on) => asked(&on.server, around, on.command.plan()?).await,
             Choice::Task(on) => asked(&on.server, around, on.command.plan()).await,
-            Choice::Explain { server, explain } => {
-                explain::run(&api(&server, around)?, &Out::new(server.json), explain).await
+            Choice::Explain { server, question } => {
+                explain::run(&api(&server, around)?, &Out::new(server.json), question).await
             }
             Choice::Listen { server, listen } => {
                 let api = api(&server, around)?;

@@ -18,7 +18,7 @@ const ROWS: &str = "250";
 
 /// Why a message is where it is.
 #[derive(Debug, Args)]
-pub(crate) struct Explain {
+pub(crate) struct Question {
     /// Id or eventId of the message.
     message: String,
     /// Id or uid of an endpoint; without it every endpoint of the message is asked for.
@@ -44,8 +44,8 @@ struct Id {
 }
 
 /// Explains each delivery that is asked for.
-pub(crate) async fn run(api: &Api, out: &Out, explain: Explain) -> Result<(), Failure> {
-    let Explain { message, endpoint, app } = explain;
+pub(crate) async fn run(api: &Api, out: &Out, question: Question) -> Result<(), Failure> {
+    let Question { message, endpoint, app } = question;
     let app = match app {
         Some(app) => app,
         None => app_of(api, &message).await?,

@@ -309,14 +309,12 @@ impl Dispatcher {
                 let _gone = reply.send(answer);
             }
             Command::Settled(reply) => self.settled(reply),
-            Command::Breaker(endpoint, reply) => {
-                let _gone = reply.send(self.breaker(endpoint, now));
-            }
+            Command::Breaker(endpoint, reply) => self.show_breaker(endpoint, reply, now),
             Command::Force(endpoint, forced, reply) => self.force(endpoint, forced, reply),
             Command::LaneKept(endpoint, answer) => self.lane_kept(endpoint, &answer),
             Command::NextSends(endpoints, reply) => self.next_sends(&endpoints, reply, now),
             Command::Situation(endpoint, message, reply) => {
-                let _gone = reply.send(self.situation(endpoint, message, now));
+                self.show_situation((endpoint, message), reply, now);
             }
             Command::LetOne(endpoint, message) => self.let_one(endpoint, message),
             Command::InFlight(endpoint, message, reply) => self.in_flight(endpoint, message, reply),

@@ -27,6 +27,16 @@ impl Dispatcher {
         }
     }
 
+    pub(super) fn show_breaker(
+        &self,
+        endpoint: EndpointKey,
+        reply: oneshot::Sender<BreakerView>,
+        now: Timestamp,
+    ) {
+        let _gone = reply.send(self.breaker(endpoint, now));
+    }
+
+    /// The breaker of an endpoint, and what else holds its lane.
     pub(super) fn breaker(&self, endpoint: EndpointKey, now: Timestamp) -> BreakerView {
         let home = self.lanes.get(&endpoint).map(|lane| &lane.home);
         let settings = || self.settings.breaker.clone();

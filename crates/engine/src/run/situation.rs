@@ -4,19 +4,24 @@
 
 use domain::ids::{EndpointKey, MessageKey};
 use resilience::Timestamp;
+use tokio::sync::oneshot;
 
 use super::Dispatcher;
 use super::lane::{Home, Lane};
 use crate::parts::{Paused, Situation};
 
 impl Dispatcher {
-    /// What is known of a delivery and of its lane.
-    pub(super) fn situation(
+    pub(super) fn show_situation(
         &self,
-        endpoint: EndpointKey,
-        message: MessageKey,
+        (endpoint, message): (EndpointKey, MessageKey),
+        reply: oneshot::Sender<Situation>,
         now: Timestamp,
-    ) -> Situation {
+    ) {
+        let _gone = reply.send(self.situation(endpoint, message, now));
+    }
+
+    /// What is known of a delivery and of its lane.
+    fn situation(&self, endpoint: EndpointKey, message: MessageKey, now: Timestamp) -> Situation {
         let lane = self.lanes.get(&endpoint);
         let gate = lane.and_then(|lane| match &lane.home {
             Home::Known(known) => Some(&known.gate),

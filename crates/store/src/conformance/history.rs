@@ -78,15 +78,6 @@ async fn walk(world: &World, app: AppKey, filter: &MessageFilter, limit: usize) 
     forth
 }
 
-async fn post_many(world: &World, app: &AppSnapshot, count: usize) -> Vec<MessageKey> {
-    let posts: Vec<_> = (0..count).map(|_| world.stores.inbox.accept(world.message(app))).collect();
-    for post in posts {
-        post.await.unwrap();
-    }
-    let fresh = world.told.take_fresh();
-    fresh.iter().map(|fresh| fresh.pending.message).collect()
-}
-
 fn reversed(mut keys: Vec<MessageKey>) -> Vec<MessageKey> {
     keys.reverse();
     keys
@@ -195,7 +186,7 @@ async fn message_times_include_after_and_exclude_before(world: World) {
 
 async fn pg_01_pg_05_messages_of_one_moment_are_each_listed_once(world: World) {
     let app = world.app(1).await;
-    let posted = reversed(post_many(&world, &app, 25).await);
+    let posted = reversed(world.post_many(&app, 25).await);
     assert_eq!(posted.len(), 25);
     for limit in [1, 5, 10, 25, 250] {
         let found = walk(&world, app.app.key, &MessageFilter::default(), limit).await;
@@ -231,7 +222,7 @@ async fn pg_04_filtered_pages_come_in_one_order(world: World) {
 
 async fn rows_that_arrive_while_paging_are_neither_skipped_nor_repeated(world: World) {
     let app = world.app(1).await;
-    let old = reversed(post_many(&world, &app, 10).await);
+    let old = reversed(world.post_many(&app, 10).await);
     let (mut found, mut beyond) = (Vec::new(), None);
     loop {
         let page = PageOf { beyond, direction: Direction::Descending, limit: 3 };
@@ -242,7 +233,7 @@ async fn rows_that_arrive_while_paging_are_neither_skipped_nor_repeated(world: W
         beyond = Some(last.key);
         found.extend(page.iter().map(|message| message.key));
         assert!(found.len() <= 1_000, "the walk does not advance");
-        post_many(&world, &app, 5).await;
+        world.post_many(&app, 5).await;
     }
     assert_eq!(found, old);
 }
@@ -251,7 +242,7 @@ async fn a_committed_message_is_listed_at_once(mut world: World) {
     let app = world.app(1).await;
     let mut posted = Vec::new();
     for round in 0..3 {
-        posted.extend(post_many(&world, &app, 40).await);
+        posted.extend(world.post_many(&app, 40).await);
         let found = walk(&world, app.app.key, &MessageFilter::default(), 50).await;
         assert_eq!(found, reversed(posted.clone()), "whether indexed yet or not");
         if round == 1 {
@@ -292,7 +283,7 @@ async fn deliveries_tell_every_state(world: World) {
 
 async fn waiting_is_counted_up_to_the_bound(world: World) {
     let app = world.app(2).await;
-    post_many(&world, &app, 12).await;
+    world.post_many(&app, 12).await;
     let waiting =
         async |bound| world.stores.history.waiting(app.endpoints[0].key, bound).await.unwrap();
     assert_eq!((waiting(100).await, waiting(12).await, waiting(5).await), (12, 12, 5));

@@ -182,6 +182,17 @@ impl World {
         }
     }
 
+    /// Accepts so many messages at once, and returns the keys of their deliveries' messages.
+    pub async fn post_many(&self, app: &AppSnapshot, count: usize) -> Vec<MessageKey> {
+        let posts: Vec<_> =
+            (0..count).map(|_| self.stores.inbox.accept(self.message(app))).collect();
+        for post in posts {
+            post.await.unwrap();
+        }
+        let fresh = self.told.take_fresh();
+        fresh.iter().map(|fresh| fresh.pending.message).collect()
+    }
+
     /// Accepts a message to the first endpoint of `app` only, and returns its row.
     pub async fn one(&self, app: &AppSnapshot) -> Pending {
         let mut new = self.message(app);

@@ -5,7 +5,6 @@
 use domain::limits::PAGE_PAYLOAD_BYTES_MAX;
 
 use super::super::world::World;
-use super::post_many;
 use crate::history::MessageFilter;
 use crate::page::{Direction, LOOK_ROWS_MAX, PageOf};
 
@@ -40,7 +39,7 @@ pub(super) async fn a_look_that_finds_nothing_ends_and_says_where(world: World) 
         world.post(new).await
     };
     let oldest = rare().await;
-    post_many(&world, &app, LOOK_ROWS_MAX).await;
+    world.post_many(&app, LOOK_ROWS_MAX).await;
     let newest = rare().await;
     let filter = MessageFilter { event_types: vec!["rare".to_owned()], ..MessageFilter::default() };
     for (direction, expected) in

@@ -147,7 +147,7 @@ async fn attempts_are_counted_by_when_they_were_recorded(world: World) {
 async fn more_attempts_than_a_piece_are_all_counted(world: World) {
     let app = world.app(1).await;
     let to = app.endpoints[0].key;
-    super::post_many(&world, &app, 1_100).await;
+    world.post_many(&app, 1_100).await;
     let mut rows = world.stores.queue.due(to, world.now(), 2_000).await.unwrap().rows;
     assert_eq!(rows.len(), 1_100);
     while !rows.is_empty() {
