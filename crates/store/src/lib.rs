@@ -22,6 +22,7 @@ pub mod queue;
 pub mod recall;
 pub mod revocations;
 pub mod sqlite;
+mod stored;
 pub mod stores;
 pub mod tasks;
 

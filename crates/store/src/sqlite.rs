@@ -13,7 +13,6 @@ mod batch;
 mod bench;
 mod checkpoint;
 mod chores;
-mod codes;
 mod dead_letters;
 mod deliveries;
 mod directory;
@@ -26,11 +25,9 @@ mod history;
 mod hot;
 mod inbox;
 mod keys;
-mod labels;
 mod ledger;
 mod migrate;
 mod notices;
-mod pack;
 mod probe;
 mod prune;
 mod queue;
@@ -39,7 +36,6 @@ mod recall;
 mod revocations;
 mod rows;
 mod scan;
-mod seal;
 mod sent;
 mod shared;
 mod stopwatch;
@@ -65,6 +61,8 @@ use rusqlite::{Connection, params};
 use crate::StoreError;
 use crate::cipher::Cipher;
 use crate::commits::Commits;
+use crate::stored::endpoint::open_secrets;
+use crate::stored::fault::closed;
 use checkpoint::Helper;
 use door::{Door, Room};
 use readers::{Readers, join, no_thread};
@@ -156,7 +154,7 @@ impl SqliteStore {
             }
         });
         let writer = writer.map_err(|_| no_thread())?;
-        readied.recv().unwrap_or_else(|_| Err(fault::closed()))?;
+        readied.recv().unwrap_or_else(|_| Err(closed()))?;
         Ok(Arc::new(Self {
             shared,
             readers,
@@ -213,7 +211,5 @@ fn check_secrets(conn: &Connection, cipher: Option<&Cipher>) -> Result<(), Store
     let mut statement = conn.prepare(sql)?;
     let sealed: Vec<(PublicId, Vec<u8>)> =
         all(&mut statement.query([])?, |row| Ok((id_at(row, 0)?, row.get(1)?)))?;
-    sealed
-        .iter()
-        .try_for_each(|(owner, secrets)| endpoints::open_secrets(secrets, *owner, cipher).map(drop))
+    sealed.iter().try_for_each(|(owner, secrets)| open_secrets(secrets, *owner, cipher).map(drop))
 }

@@ -10,14 +10,16 @@ use domain::ids::{AppKey, EndpointKey, PublicId};
 use domain::notice::{MANAGEMENT, News};
 use rusqlite::{Connection, Row, params};
 
-use super::codes::Code as _;
-use super::endpoints::{ENDPOINT, endpoint, pack_breaker, pack_headers, pack_retry, seal_secrets};
-use super::pack::texts;
-use super::rows::{all, id_at, maybe_narrow, micros, one, time_at};
+use super::endpoints::{ENDPOINT, endpoint};
+use super::rows::{all, id_at, maybe_narrow, one, time_at};
 use super::tx::Tx;
 use crate::StoreError;
 use crate::cipher::Cipher;
 use crate::directory::{EndpointChange, NewEndpoint};
+use crate::stored::codes::Code as _;
+use crate::stored::endpoint::{pack_breaker, pack_headers, pack_retry, seal_secrets};
+use crate::stored::numbers::micros;
+use crate::stored::pack::texts;
 
 const NO_APP: StoreError = StoreError::Missing("application");
 const NO_ENDPOINT: StoreError = StoreError::Missing("endpoint");

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Row, params};
 
-use super::fault::unreadable;
 use super::rows::{all, one, order, value};
 use crate::StoreError;
 use crate::page::Direction;
+use crate::stored::fault::unreadable;
 
 /// Keys of one window.
 const WINDOW_KEYS_MAX: usize = 16_384;

@@ -11,11 +11,11 @@ use domain::limits::OPERATION_ROWS_MAX;
 
 use super::arrears::{ATTEMPTS, Arrears, MESSAGES};
 use super::batch::Batch;
-use super::codes::Code as _;
 use super::deliveries::Ending;
 use super::rows::{PENDING, all, pending, value};
 use super::tx::Tx;
 use crate::StoreError;
+use crate::stored::codes::Code as _;
 
 /// Deleted endpoints are looked for so often, and swept so long after their deletion: the engine
 /// comes first.

@@ -8,7 +8,6 @@ use domain::ids::{EndpointKey, MessageKey, PublicId};
 use rusqlite::{Connection, Row, params};
 
 use super::SqliteStore;
-use super::codes::{Code as _, closed};
 use super::deliveries::sends;
 use super::queue::bound;
 use super::rows::{
@@ -20,6 +19,7 @@ use crate::dead_letters::{DeadFilter, DeadLetters, Replayed};
 use crate::inbox::{Accepted, NewMessage};
 use crate::page::{Direction, Looked, PageOf};
 use crate::recall::Once;
+use crate::stored::codes::{Code as _, closed};
 use crate::{Reply, StoreError};
 
 /// The columns that [`dead_letter`] reads.

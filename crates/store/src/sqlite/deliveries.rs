@@ -12,11 +12,12 @@ use domain::ids::{EndpointKey, MessageKey};
 use resilience::Timestamp;
 use rusqlite::{Connection, params};
 
-use super::codes::{Code as _, closed};
-use super::fault::unreadable;
-use super::rows::{PENDING, all, narrow, one, pending, value};
+use super::rows::{PENDING, all, one, pending, value};
 use crate::StoreError;
 use crate::history::DeliveryRow;
+use crate::stored::codes::{Code as _, closed};
+use crate::stored::fault::unreadable;
+use crate::stored::numbers::narrow;
 
 /// Attempts of one delivery: the largest number, and whether one succeeded.
 pub(super) const SENT_TO: &str = "SELECT max(n), max(status BETWEEN 200 AND 299) FROM attempt

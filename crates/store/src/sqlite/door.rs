@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::fault::closed;
 use super::stopwatch::started;
 use super::tx::Tx;
 use crate::inbox::{Accepted, NewMessage};
 use crate::ledger::{Record, Recorded};
+use crate::stored::fault::closed;
 use crate::{Reply, StoreError};
 
 /// Where an answer goes after the commit.

@@ -5,6 +5,7 @@
 use rusqlite::ErrorCode;
 
 use crate::StoreError;
+use crate::stored::fault::{corrupt, unreadable};
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
@@ -37,19 +38,4 @@ fn of_code(code: ErrorCode, extended: i32) -> StoreError {
         }
     };
     StoreError::Unavailable(text.into())
-}
-
-/// The file is not ours, or is damaged; `why` is a plain sentence.
-pub(super) fn corrupt(why: &str) -> StoreError {
-    StoreError::Corrupt(why.into())
-}
-
-/// A row that does not read as what was written.
-pub(super) fn unreadable() -> StoreError {
-    corrupt("a stored row cannot be read")
-}
-
-/// Nothing can be done any more, or not by this store.
-pub(super) fn closed() -> StoreError {
-    StoreError::Unavailable("the store is closed".into())
 }

@@ -15,12 +15,13 @@ use resilience::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::SqliteStore;
-use super::codes::Code as _;
-use super::labels::labels;
-use super::rows::{MESSAGE, bytes_at, message, micros, one, time_at};
+use super::rows::{MESSAGE, bytes_at, message, one, time_at};
 use super::tx::Tx;
 use crate::commits::Fresh;
 use crate::inbox::{Accepted, Inbox, NewMessage};
+use crate::stored::codes::Code as _;
+use crate::stored::labels::labels;
+use crate::stored::numbers::micros;
 use crate::{Reply, StoreError};
 
 impl Inbox for SqliteStore {

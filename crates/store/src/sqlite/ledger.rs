@@ -14,12 +14,13 @@ use resilience::{Term, Timestamp};
 use rusqlite::params;
 
 use super::SqliteStore;
-use super::codes::{Code as _, closed};
 use super::deliveries::{Ending, scheduled, sends};
-use super::fault::corrupt;
-use super::rows::{all, message_key, micros, narrow_at, one, retry_after_code};
+use super::rows::{all, message_key, narrow_at, one};
 use super::tx::Tx;
 use crate::ledger::{Follow, LaneState, Ledger, Record, Recorded, Suspect};
+use crate::stored::codes::{Code as _, closed};
+use crate::stored::fault::corrupt;
+use crate::stored::numbers::{micros, retry_after_code};
 use crate::{Reply, StoreError};
 
 impl Ledger for SqliteStore {

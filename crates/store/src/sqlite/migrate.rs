@@ -13,8 +13,8 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use rusqlite_migration::{M, Migrations};
 
-use super::fault::corrupt;
 use crate::StoreError;
+use crate::stored::fault::corrupt;
 
 /// "Peyk" in four bytes; also stands in the first migration.
 const APPLICATION_ID: i64 = 0x5065_796B;

@@ -12,12 +12,13 @@ use resilience::Timestamp;
 use rusqlite::{Row, params};
 
 use super::SqliteStore;
-use super::fault::unreadable;
 use super::queue::bound;
 use super::rows::{all, bytes_at, id_at, maybe_blob, maybe_time, narrow_at, one, time_at};
 use super::tx::Tx;
 use crate::inbox::{Accepted, NewMessage};
 use crate::notices::{Kept, Notices};
+use crate::stored::fault::unreadable;
+use crate::stored::notice::{code, news};
 use crate::{Reply, StoreError};
 
 const NOTICE: &str = "place, org, about, at, app_id, app_uid, endpoint_id, endpoint_uid, message_id, event_id, \
@@ -169,36 +170,6 @@ impl Tx<'_> {
         self.batch.rows += self.conn.prepare_cached(sql)?.execute([place.cast_signed()])?;
         Ok(())
     }
-}
-
-/// Numbers in the file; they stay as they are.
-const fn code(news: News) -> (i64, Option<Timestamp>) {
-    match news {
-        News::EndpointCreated => (0, None),
-        News::EndpointUpdated => (1, None),
-        News::EndpointDeleted => (2, None),
-        News::EndpointDisabled { failing_since } => (3, Some(failing_since)),
-        News::BreakerOpened { until } => (4, Some(until)),
-        News::BreakerClosed => (5, None),
-        News::AttemptFailing => (6, None),
-        News::AttemptExhausted => (7, None),
-        News::AttemptRecovered => (8, None),
-    }
-}
-
-fn news(code: i64, at: Option<Timestamp>) -> Result<News, StoreError> {
-    Ok(match (code, at) {
-        (0, _) => News::EndpointCreated,
-        (1, _) => News::EndpointUpdated,
-        (2, _) => News::EndpointDeleted,
-        (3, Some(failing_since)) => News::EndpointDisabled { failing_since },
-        (4, Some(until)) => News::BreakerOpened { until },
-        (5, _) => News::BreakerClosed,
-        (6, _) => News::AttemptFailing,
-        (7, _) => News::AttemptExhausted,
-        (8, _) => News::AttemptRecovered,
-        _ => return Err(unreadable()),
-    })
 }
 
 /// Reads [`NOTICE`].

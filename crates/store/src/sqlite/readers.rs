@@ -13,8 +13,8 @@ use std::thread::{Builder, JoinHandle};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::fault::closed;
 use super::migrate::open_reader;
+use crate::stored::fault::closed;
 use crate::{Reply, StoreError};
 
 type Read = Box<dyn FnOnce(&Connection) + Send>;

@@ -7,18 +7,16 @@
 
 use bytes::Bytes;
 use domain::idempotency::IngestKey;
-use domain::ids::{AppKey, EndpointKey, PublicId};
-use resilience::Timestamp;
 use rusqlite::{Connection, Row, params};
 
 use super::SqliteStore;
-use super::fault::unreadable;
-use super::pack::{Packer, Unpacker};
 use super::rows::{bytes_at, maybe_blob, narrow_at, one, time_at};
-use super::seal::{open, seal};
 use super::tx::Tx;
 use crate::cipher::Cipher;
-use crate::recall::{Kept, Made, Once, Recall, Told};
+use crate::recall::{Kept, Once, Recall, Told};
+use crate::stored::answer::{owner, pack, unpack};
+use crate::stored::fault::unreadable;
+use crate::stored::seal::{open, seal};
 use crate::{Reply, StoreError};
 
 pub(super) const ANSWER: &str =
@@ -76,13 +74,6 @@ impl Tx<'_> {
     }
 }
 
-/// Nothing else is sealed for such an owner: ids are longer.
-fn owner(scope: &[u8; 16]) -> [u8; 17] {
-    let mut owner = [b'k'; 17];
-    owner[1..].copy_from_slice(scope);
-    owner
-}
-
 fn find(
     conn: &Connection,
     scope: &[u8; 16],
@@ -105,37 +96,4 @@ fn kept(row: &Row<'_>, scope: &[u8; 16], cipher: Option<&Cipher>) -> Result<Kept
         made: made.ok_or_else(unreadable)?,
     };
     Ok(Kept { body: bytes_at(row, 0)?, at: time_at(row, 1)?, told })
-}
-
-/// The numbers stay as they are.
-fn pack(made: &Made) -> Vec<u8> {
-    let mut packer = Packer::default();
-    match made {
-        Made::Nothing => packer.number(0),
-        Made::Application(key) => packer.number(1).number(key.0.cast_unsigned()),
-        Made::Endpoint(key) => packer.number(2).number(key.0.cast_unsigned()),
-        Made::EventType { org, name, created_at } => {
-            packer.number(3).text(name).number(created_at.as_micros().cast_unsigned());
-            packer.list(org.as_bytes(), |packer, byte| {
-                packer.number(u64::from(*byte));
-            })
-        }
-    };
-    packer.done()
-}
-
-fn unpack(bytes: &[u8]) -> Result<Made, StoreError> {
-    let mut packed = Unpacker::new(bytes);
-    Ok(match packed.number()? {
-        0 => Made::Nothing,
-        1 => Made::Application(AppKey(packed.number()?.cast_signed())),
-        2 => Made::Endpoint(EndpointKey(packed.number()?.cast_signed())),
-        3 => {
-            let name = packed.text()?;
-            let created_at = Timestamp::from_micros(packed.number()?.cast_signed());
-            let org = packed.list(Unpacker::small)?.try_into().map_err(|_| unreadable())?;
-            Made::EventType { org: PublicId::from_bytes(org), name, created_at }
-        }
-        _ => return Err(unreadable()),
-    })
 }

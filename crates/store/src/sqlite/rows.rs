@@ -4,24 +4,23 @@
 //! year 2082.
 //! Never: text columns for bytes that came from outside.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use domain::attempt::{Answer, Attempt, Failure, Outcome};
 use domain::delivery::{Pending, Trigger};
 use domain::ids::{AppKey, AttemptKey, EndpointKey, MessageKey, PublicId};
 use domain::message::{ContentType, Message, MessageSpec};
-use resilience::{RetryAfter, Snapshot, Timestamp};
+use resilience::{Snapshot, Timestamp};
 use rusqlite::Row;
 use rusqlite::types::FromSql;
 
-use super::codes::Code;
-use super::fault::unreadable;
-use super::labels::{Labels, labels_at};
 use crate::StoreError;
 use crate::history::AttemptRow;
 use crate::ledger::LaneState;
 use crate::page::Direction;
+use crate::stored::codes::Code;
+use crate::stored::fault::unreadable;
+use crate::stored::labels::{self, Labels};
+use crate::stored::numbers::{narrow, retry_after, span};
 
 /// The columns that [`pending`] reads.
 pub(super) const PENDING: &str =
@@ -48,19 +47,6 @@ pub(super) const fn order(direction: Direction) -> &'static str {
         Direction::Ascending => "ASC",
         Direction::Descending => "DESC",
     }
-}
-
-pub(super) fn micros(span: Duration) -> i64 {
-    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
-}
-
-pub(super) fn span(micros: i64) -> Duration {
-    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
-}
-
-/// A number that was stored from a narrower type.
-pub(super) fn narrow<T: TryFrom<i64>>(value: i64) -> Result<T, StoreError> {
-    T::try_from(value).map_err(|_| unreadable())
 }
 
 pub(super) fn time_at(row: &Row<'_>, column: usize) -> Result<Timestamp, StoreError> {
@@ -114,6 +100,12 @@ pub(super) fn maybe_blob<T>(
 
 fn body_at(row: &Row<'_>, column: usize) -> Result<Bytes, StoreError> {
     Ok(maybe_blob(row, column, |blob| Ok(Bytes::copy_from_slice(blob)))?.unwrap_or_default())
+}
+
+/// Labels of a message.
+pub(super) fn labels_at(row: &Row<'_>, column: usize) -> Result<Labels, StoreError> {
+    let blob = row.get_ref(column)?.as_blob_or_null().map_err(|_| unreadable())?;
+    blob.map_or_else(|| Ok(Labels::default()), labels::read)
 }
 
 /// The one row of a query, if there is one.
@@ -224,23 +216,6 @@ pub(super) fn attempt(row: &Row<'_>, url: String) -> Result<AttemptRow, StoreErr
         },
         next: maybe_time(row, 13)?.zip(next_term),
     })
-}
-
-/// Absent is no value; unusable is -1; a wait is its length.
-pub(super) fn retry_after_code(hint: RetryAfter) -> Option<i64> {
-    match hint {
-        RetryAfter::Absent => None,
-        RetryAfter::Unusable => Some(-1),
-        RetryAfter::Wait(wait) => Some(micros(wait)),
-    }
-}
-
-fn retry_after(code: Option<i64>) -> RetryAfter {
-    match code {
-        None => RetryAfter::Absent,
-        Some(wait) if wait >= 0 => RetryAfter::Wait(span(wait)),
-        Some(_) => RetryAfter::Unusable,
-    }
 }
 
 /// Reads [`LANE`].

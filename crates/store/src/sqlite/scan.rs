@@ -11,7 +11,7 @@ use resilience::Timestamp;
 use rusqlite::{Connection, Row};
 
 use super::arrears::{Kind, listed};
-use super::labels::labels_at;
+use super::rows::labels_at;
 use crate::StoreError;
 use crate::history::MessageFilter;
 use crate::page::{Direction, LOOK_ROWS_MAX, PageOf, keys_within};

@@ -2,7 +2,6 @@
 //!
 //! Never: a list of what a task has done; what it made is seen in pending rows and payloads.
 
-mod pack;
 mod perform;
 
 use std::collections::HashMap;
@@ -14,7 +13,6 @@ use domain::limits::TASK_DAYS;
 use rusqlite::{Connection, Row, params};
 
 use super::SqliteStore;
-use super::codes::Code as _;
 use super::deliveries::fresh;
 use super::queue::bound;
 use super::rows::{all, bytes_at, code_at, id_at, maybe_blob, narrow_at, one, time_at};
@@ -23,6 +21,8 @@ use super::tx::Tx;
 use crate::page::{Direction, Looked, PageOf};
 use crate::prune::days;
 use crate::recall::Once;
+use crate::stored::codes::Code as _;
+use crate::stored::task as stored;
 use crate::tasks::{
     Act, Moved, Piece, Started, Tally, Task, TaskFilter, TaskSpec, TaskStatus, Tasks,
 };
@@ -171,7 +171,7 @@ fn list(
 /// Reads what [`select`] selects.
 fn task(row: &Row<'_>) -> Result<Task, StoreError> {
     let key = row.get::<_, i64>(0)?.cast_unsigned();
-    let (work, rate_per_s, total) = maybe_blob(row, 6, pack::read_work)?.unwrap_or_default();
+    let (work, rate_per_s, total) = maybe_blob(row, 6, stored::read_work)?.unwrap_or_default();
     Ok(Task {
         id: PublicId::new(key, bytes_at(row, 1)?),
         spec: TaskSpec {
@@ -183,7 +183,7 @@ fn task(row: &Row<'_>) -> Result<Task, StoreError> {
             total,
         },
         status: code_at(row, 5)?,
-        cursor: maybe_blob(row, 7, pack::read_cursor)?.unwrap_or_default(),
+        cursor: maybe_blob(row, 7, stored::read_cursor)?.unwrap_or_default(),
         tally: Tally { done: narrow_at(row, 8)?, failed: narrow_at(row, 9)? },
         error: row.get(10)?,
         updated_at: time_at(row, 11)?,
@@ -255,8 +255,8 @@ impl Tx<'_> {
             spec.app.0,
             spec.endpoint.map(|key| key.0),
             task.status.code(),
-            pack::work(spec),
-            pack::cursor(&task.cursor),
+            stored::work(spec),
+            stored::cursor(&task.cursor),
             task.tally.done.cast_signed(),
             task.tally.failed.cast_signed(),
             task.error,

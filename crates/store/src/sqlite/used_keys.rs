@@ -13,10 +13,10 @@ use domain::limits::IDEMPOTENCY_WINDOW;
 use resilience::Timestamp;
 use rusqlite::{Connection, params};
 
-use super::fault::unreadable;
 use super::filter::Filter;
 use super::rows::{all, bytes_at, one};
 use crate::StoreError;
+use crate::stored::fault::unreadable;
 
 /// Keys of one run.
 const RUN_KEYS: usize = 65_536;

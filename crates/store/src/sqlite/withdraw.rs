@@ -9,11 +9,11 @@ use domain::delivery::Pending;
 use domain::ids::{EndpointKey, MessageKey};
 use domain::notice::News;
 
-use super::codes::{Code as _, closed};
 use super::deliveries::{Ending, moved};
 use super::tx::Tx;
 use crate::StoreError;
 use crate::prune::PAYLOAD_GONE;
+use crate::stored::codes::{Code as _, closed};
 
 impl Tx<'_> {
     /// Ends at most `limit` of the rows that wait for the payload of `message`; whether none is

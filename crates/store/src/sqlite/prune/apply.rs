@@ -12,11 +12,11 @@ use super::plan::{NEEDED, Plan, Work};
 use crate::StoreError;
 use crate::prune::{Counts, Cursor, Pruned};
 use crate::sqlite::arrears::{ATTEMPTS, MESSAGES, listed, unlist};
-use crate::sqlite::codes::closed;
 use crate::sqlite::queue::bound;
 use crate::sqlite::rows::all;
 use crate::sqlite::stopwatch::started;
 use crate::sqlite::tx::Tx;
+use crate::stored::codes::closed;
 
 pub(super) const DISCARD: &str = "UPDATE closed SET state = ?2 WHERE place = ?1 AND state = ?3";
 pub(super) const CLEAR: &str =

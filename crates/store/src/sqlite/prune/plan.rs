@@ -16,11 +16,12 @@ use rusqlite::Connection;
 
 use crate::StoreError;
 use crate::prune::{Cursor, Retention};
-use crate::sqlite::codes::closed;
 use crate::sqlite::deliveries::fresh;
 use crate::sqlite::queue::{bound, earliest};
-use crate::sqlite::rows::{all, narrow, time_at, value};
+use crate::sqlite::rows::{all, time_at, value};
 use crate::sqlite::shared::Shared;
+use crate::stored::codes::closed;
+use crate::stored::numbers::narrow;
 
 /// The next longer period that a message named.
 pub(super) const PERIOD: &str = "SELECT min(retention_hours) FROM message INDEXED BY message_named

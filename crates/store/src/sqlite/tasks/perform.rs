@@ -13,10 +13,10 @@ use super::running;
 use crate::StoreError;
 use crate::dead_letters::Replayed;
 use crate::history::Resent;
-use crate::sqlite::codes::closed;
 use crate::sqlite::deliveries::{delivery, sends};
 use crate::sqlite::rows::value;
 use crate::sqlite::tx::Tx;
+use crate::stored::codes::closed;
 use crate::tasks::{Act, Moved, Piece};
 
 /// What became of one thing.

@@ -13,7 +13,7 @@ const PLAIN: u8 = 0;
 const SEALED: u8 = 1;
 
 /// Seals `plain` with the cipher, if there is one.
-pub(super) fn seal(
+pub(crate) fn seal(
     plain: &[u8],
     owner: &[u8],
     cipher: Option<&Cipher>,
@@ -26,7 +26,7 @@ pub(super) fn seal(
 }
 
 /// Opens what [`seal`] made.
-pub(super) fn open<'s>(
+pub(crate) fn open<'s>(
     stored: &'s [u8],
     owner: &[u8],
     cipher: Option<&Cipher>,

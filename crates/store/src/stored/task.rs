@@ -8,17 +8,17 @@ use domain::dead_letter::DeadReason;
 use domain::ids::{EndpointKey, MessageKey};
 use resilience::Timestamp;
 
+use super::codes::Code as _;
+use super::fault::unreadable;
+use super::pack::{Packer, Unpacker};
 use crate::StoreError;
 use crate::history::{MessageFilter, SentFilter, Standing};
-use crate::sqlite::codes::Code as _;
-use crate::sqlite::fault::unreadable;
-use crate::sqlite::pack::{Packer, Unpacker};
 use crate::tasks::{During, Letters, TaskKind, TaskSpec, Work};
 
 /// What [`read_work`] gives: what is to be done, at which rate, and how many there are.
-pub(super) type Packed = (Work, Option<u32>, Option<u64>);
+pub(crate) type Packed = (Work, Option<u32>, Option<u64>);
 
-pub(super) fn work(spec: &TaskSpec) -> Vec<u8> {
+pub(crate) fn work(spec: &TaskSpec) -> Vec<u8> {
     let mut packer = Packer::default();
     packer.number(spec.work.kind().code().cast_unsigned());
     packer.maybe(spec.rate_per_s.map(u64::from), number);
@@ -48,7 +48,7 @@ pub(super) fn work(spec: &TaskSpec) -> Vec<u8> {
     packer.done()
 }
 
-pub(super) fn read_work(bytes: &[u8]) -> Result<Packed, StoreError> {
+pub(crate) fn read_work(bytes: &[u8]) -> Result<Packed, StoreError> {
     let mut packed = Unpacker::new(bytes);
     let kind = TaskKind::of(code(&mut packed)?)?;
     let rate_per_s = packed.maybe(Unpacker::small)?;
@@ -79,7 +79,7 @@ pub(super) fn read_work(bytes: &[u8]) -> Result<Packed, StoreError> {
     if packed.is_empty() { Ok((work, rate_per_s, total)) } else { Err(unreadable()) }
 }
 
-pub(super) fn cursor(cursor: &BTreeMap<EndpointKey, u64>) -> Vec<u8> {
+pub(crate) fn cursor(cursor: &BTreeMap<EndpointKey, u64>) -> Vec<u8> {
     let places: Vec<_> = cursor.iter().collect();
     let mut packer = Packer::default();
     packer.list(&places, |packer, (endpoint, place)| {
@@ -88,7 +88,7 @@ pub(super) fn cursor(cursor: &BTreeMap<EndpointKey, u64>) -> Vec<u8> {
     packer.done()
 }
 
-pub(super) fn read_cursor(bytes: &[u8]) -> Result<BTreeMap<EndpointKey, u64>, StoreError> {
+pub(crate) fn read_cursor(bytes: &[u8]) -> Result<BTreeMap<EndpointKey, u64>, StoreError> {
     let places = Unpacker::new(bytes).list(|packed| {
         let endpoint = EndpointKey(packed.number()?.cast_signed());
         Ok((endpoint, packed.number()?))

@@ -6,22 +6,20 @@
 
 use domain::message::MessageSpec;
 use resilience::Timestamp;
-use rusqlite::Row;
 
-use super::fault::unreadable;
 use super::pack::{Packer, Unpacker};
 use crate::StoreError;
 
 /// What was read.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Labels {
-    pub(super) channels: Vec<String>,
-    pub(super) tags: Vec<String>,
-    pub(super) deliver_at: Option<Timestamp>,
+pub(crate) struct Labels {
+    pub(crate) channels: Vec<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) deliver_at: Option<Timestamp>,
 }
 
 /// What to write; `None` for a message without any.
-pub(super) fn labels(spec: &MessageSpec) -> Option<Vec<u8>> {
+pub(crate) fn labels(spec: &MessageSpec) -> Option<Vec<u8>> {
     let more = !spec.tags.is_empty() || spec.deliver_at.is_some();
     if spec.channels.is_empty() && !more {
         return None;
@@ -42,13 +40,8 @@ pub(super) fn labels(spec: &MessageSpec) -> Option<Vec<u8>> {
     Some(packer.done())
 }
 
-/// Reads them from this column.
-pub(super) fn labels_at(row: &Row<'_>, column: usize) -> Result<Labels, StoreError> {
-    let blob = row.get_ref(column)?.as_blob_or_null().map_err(|_| unreadable())?;
-    blob.map_or_else(|| Ok(Labels::default()), read)
-}
-
-fn read(bytes: &[u8]) -> Result<Labels, StoreError> {
+/// Reads them.
+pub(crate) fn read(bytes: &[u8]) -> Result<Labels, StoreError> {
     let mut packed = Unpacker::new(bytes);
     let channels = packed.list(Unpacker::text)?;
     if packed.is_empty() {
@@ -63,7 +56,7 @@ fn read(bytes: &[u8]) -> Result<Labels, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::pack::texts;
+    use crate::stored::pack::texts;
 
     #[test]
     fn rows_from_before_there_were_tags_are_read() {

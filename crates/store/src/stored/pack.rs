@@ -11,10 +11,10 @@ use crate::StoreError;
 
 /// Builds a packed value.
 #[derive(Default)]
-pub(super) struct Packer(Vec<u8>);
+pub(crate) struct Packer(Vec<u8>);
 
 impl Packer {
-    pub(super) fn number(&mut self, mut value: u64) -> &mut Self {
+    pub(crate) fn number(&mut self, mut value: u64) -> &mut Self {
         loop {
             let low = u8::try_from(value & 0x7F).unwrap_or(0);
             value >>= 7;
@@ -26,14 +26,14 @@ impl Packer {
         }
     }
 
-    pub(super) fn text(&mut self, text: &str) -> &mut Self {
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
         self.number(u64::try_from(text.len()).unwrap_or(u64::MAX));
         self.0.extend_from_slice(text.as_bytes());
         self
     }
 
     /// 0 when there is none, else 1 and the value.
-    pub(super) fn maybe<T>(
+    pub(crate) fn maybe<T>(
         &mut self,
         value: Option<T>,
         pack: impl FnOnce(&mut Self, T),
@@ -45,12 +45,12 @@ impl Packer {
         self
     }
 
-    pub(super) fn span(&mut self, span: Duration) -> &mut Self {
+    pub(crate) fn span(&mut self, span: Duration) -> &mut Self {
         self.number(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
     }
 
     /// The number of items, then each.
-    pub(super) fn list<T>(
+    pub(crate) fn list<T>(
         &mut self,
         items: &[T],
         mut pack: impl FnMut(&mut Self, &T),
@@ -62,24 +62,24 @@ impl Packer {
         self
     }
 
-    pub(super) fn done(self) -> Vec<u8> {
+    pub(crate) fn done(self) -> Vec<u8> {
         self.0
     }
 }
 
 /// Reads a packed value.
-pub(super) struct Unpacker<'a>(&'a [u8]);
+pub(crate) struct Unpacker<'a>(&'a [u8]);
 
 impl<'a> Unpacker<'a> {
-    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn number(&mut self) -> Result<u64, StoreError> {
+    pub(crate) fn number(&mut self) -> Result<u64, StoreError> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let (&byte, rest) = self.0.split_first().ok_or_else(unreadable)?;
@@ -92,29 +92,29 @@ impl<'a> Unpacker<'a> {
         Err(unreadable())
     }
 
-    pub(super) fn small<T: TryFrom<u64>>(&mut self) -> Result<T, StoreError> {
+    pub(crate) fn small<T: TryFrom<u64>>(&mut self) -> Result<T, StoreError> {
         T::try_from(self.number()?).map_err(|_| unreadable())
     }
 
-    pub(super) fn text(&mut self) -> Result<String, StoreError> {
+    pub(crate) fn text(&mut self) -> Result<String, StoreError> {
         let length = self.small::<usize>()?;
         let (text, rest) = self.0.split_at_checked(length).ok_or_else(unreadable)?;
         self.0 = rest;
         String::from_utf8(text.to_vec()).map_err(|_| unreadable())
     }
 
-    pub(super) fn maybe<T>(
+    pub(crate) fn maybe<T>(
         &mut self,
         unpack: impl FnOnce(&mut Self) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
         if self.number()? == 0 { Ok(None) } else { unpack(self).map(Some) }
     }
 
-    pub(super) fn span(&mut self) -> Result<Duration, StoreError> {
+    pub(crate) fn span(&mut self) -> Result<Duration, StoreError> {
         self.number().map(Duration::from_micros)
     }
 
-    pub(super) fn list<T>(
+    pub(crate) fn list<T>(
         &mut self,
         mut unpack: impl FnMut(&mut Self) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
@@ -124,7 +124,7 @@ impl<'a> Unpacker<'a> {
 }
 
 /// A list of texts.
-pub(super) fn texts(items: &[String]) -> Vec<u8> {
+pub(crate) fn texts(items: &[String]) -> Vec<u8> {
     let mut packer = Packer::default();
     packer.list(items, |packer, item| {
         packer.text(item);
@@ -133,7 +133,7 @@ pub(super) fn texts(items: &[String]) -> Vec<u8> {
 }
 
 /// Reads a list of texts.
-pub(super) fn read_texts(bytes: &[u8]) -> Result<Vec<String>, StoreError> {
+pub(crate) fn read_texts(bytes: &[u8]) -> Result<Vec<String>, StoreError> {
     Unpacker::new(bytes).list(Unpacker::text)
 }
 

@@ -16,7 +16,7 @@ use crate::history::Standing;
 use crate::tasks::{TaskKind, TaskStatus};
 
 /// An enum that is stored as a small number.
-pub(super) trait Code: Sized + Copy + PartialEq + 'static {
+pub(crate) trait Code: Sized + Copy + PartialEq + 'static {
     /// Every value and its number.
     const CODES: &'static [(Self, i64)];
 
@@ -129,13 +129,13 @@ impl Code for TaskStatus {
 }
 
 /// States of a closed delivery, as stored.
-pub(super) mod closed {
+pub(crate) mod closed {
     /// Dead, and in the lists.
-    pub(in crate::sqlite) const DEAD: i64 = 1;
+    pub(crate) const DEAD: i64 = 1;
     /// Cancelled.
-    pub(in crate::sqlite) const CANCELLED: i64 = 2;
+    pub(crate) const CANCELLED: i64 = 2;
     /// Dead, and deleted from the lists.
-    pub(in crate::sqlite) const DISCARDED: i64 = 3;
+    pub(crate) const DISCARDED: i64 = 3;
 }
 
 #[cfg(test)]
