@@ -17,6 +17,8 @@ pub mod ledger;
 pub mod memory;
 pub mod notices;
 pub mod page;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod prune;
 pub mod queue;
 pub mod recall;

@@ -2,14 +2,18 @@
 //!
 //! Never: a test.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use resilience::{Clock, ManualClock};
 use store::commits::Commits;
 use store::conformance::{Backend, Stores};
 use store::memory::MemoryStore;
+use store::postgres::{PostgresOptions, PostgresStore};
 use store::sqlite::{SqliteOptions, SqliteStore};
 use tempfile::TempDir;
+use tokio::runtime::Handle;
+use tokio::task::block_in_place;
+use tokio_postgres::NoTls;
 
 /// The reference model, new and empty.
 pub(crate) fn memory(clock: Arc<ManualClock>) -> Box<dyn Backend> {
@@ -49,5 +53,64 @@ impl Backend for Sqlite {
     fn reopen(&mut self) {
         self.store.close();
         self.store = Self::start(&self.folder, &self.clock);
+    }
+}
+
+/// Databases that nobody uses any more: to make one anew takes longer than to clear it.
+static FREE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// PostgreSQL: a database of its own in a server of this process.
+pub(crate) struct Postgres {
+    store: Arc<PostgresStore>,
+    clock: Arc<ManualClock>,
+    url: String,
+}
+
+impl Postgres {
+    /// A new, empty one.
+    pub(crate) fn open(clock: Arc<ManualClock>) -> Box<dyn Backend> {
+        let free = FREE.lock().unwrap().pop();
+        let url = free.unwrap_or_else(|| testparts::Postgres::shared().fresh_database());
+        let store = Self::start(&url, &clock);
+        Box::new(Self { store, clock, url })
+    }
+
+    fn start(url: &str, clock: &Arc<ManualClock>) -> Arc<PostgresStore> {
+        let clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(clock);
+        wait(PostgresStore::open(PostgresOptions::new(url, clock), NoTls)).unwrap()
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        wait(async {
+            self.store.close().await;
+            let (client, connection) = tokio_postgres::connect(&self.url, NoTls).await.unwrap();
+            let connection = tokio::spawn(connection);
+            client.batch_execute("DROP SCHEMA peyk CASCADE").await.unwrap();
+            drop(client);
+            connection.await.unwrap().unwrap();
+        });
+        FREE.lock().unwrap().push(std::mem::take(&mut self.url));
+    }
+}
+
+/// The suites open backends from within a runtime.
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    block_in_place(|| Handle::current().block_on(future))
+}
+
+impl Backend for Postgres {
+    fn stores(&self) -> Stores {
+        Stores::of(&self.store)
+    }
+
+    fn attach(&self, commits: Arc<dyn Commits>) {
+        self.store.attach(commits);
+    }
+
+    fn reopen(&mut self) {
+        wait(self.store.close());
+        self.store = Self::start(&self.url, &self.clock);
     }
 }

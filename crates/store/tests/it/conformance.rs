@@ -2,7 +2,7 @@
 //!
 //! Never: a case of its own; those stand in `store::conformance`.
 
-use crate::backends::{self, Sqlite};
+use crate::backends::{self, Postgres, Sqlite};
 use store::conformance::check;
 
 /// One test for each suite.
@@ -48,3 +48,4 @@ macro_rules! suites {
 
 suites!(memory, backends::memory);
 suites!(sqlite, Sqlite::open);
+suites!(postgres, Postgres::open);

@@ -6,3 +6,4 @@
 mod backends;
 mod conformance;
 mod model;
+mod postgres;

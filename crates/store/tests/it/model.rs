@@ -1,5 +1,5 @@
-//! SQLite against the reference model: the same random steps must give the same answers and leave
-//! the same to see.
+//! Each backend against the reference model: the same random steps must give the same answers and
+//! leave the same to see.
 //!
 //! Never: know what is right; the suites do. Here only that both agree.
 
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use resilience::{Chance as _, ManualClock, Seeded};
-use store::conformance::START;
 use store::conformance::world::World;
+use store::conformance::{Open, START};
 
-use crate::backends::{self, Sqlite};
+use crate::backends::{self, Postgres, Sqlite};
 use names::Side;
 use steps::Step;
 
@@ -22,12 +22,12 @@ use steps::Step;
 /// backend may tidy up behind deleted endpoints.
 const STEPS: u64 = 60;
 
-/// Runs the sequence of one seed on both.
-async fn compare(seed: u64) {
+/// Runs the sequence of one seed on the model and on another backend.
+async fn compare(seed: u64, open: Open) {
     let mut chance = Seeded::new(seed);
     let clock = Arc::new(ManualClock::new(START));
     let mut model = Side::new(World::new(backends::memory(Arc::clone(&clock)), Arc::clone(&clock)));
-    let mut other = Side::new(World::new(Sqlite::open(Arc::clone(&clock)), Arc::clone(&clock)));
+    let mut other = Side::new(World::new(open(Arc::clone(&clock)), Arc::clone(&clock)));
     for side in [&model, &other] {
         side.tell().await;
     }
@@ -51,23 +51,33 @@ async fn compare(seed: u64) {
     }
 }
 
-async fn compare_all(seeds: std::ops::Range<u64>) {
+async fn compare_all(seeds: std::ops::Range<u64>, open: Open) {
     for seed in seeds {
-        compare(seed).await;
+        compare(seed, open).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_first_forty_agree() {
-    compare_all(0..40).await;
+    compare_all(0..40, Sqlite::open).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_second_forty_agree() {
-    compare_all(40..80).await;
+    compare_all(40..80, Sqlite::open).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_third_forty_agree() {
-    compare_all(80..120).await;
+    compare_all(80..120, Sqlite::open).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_first_ten_agree_on_postgres() {
+    compare_all(0..10, Postgres::open).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_second_ten_agree_on_postgres() {
+    compare_all(10..20, Postgres::open).await;
 }

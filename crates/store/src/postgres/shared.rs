@@ -1,0 +1,20 @@
+//! What the writer and those who call the store share.
+//!
+//! Never: a lock.
+
+use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, OnceLock};
+
+use resilience::Clock;
+
+use super::door::Door;
+use crate::commits::Commits;
+
+/// What they share.
+pub(super) struct Shared {
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) door: Door,
+    pub(super) commits: OnceLock<Arc<dyn Commits>>,
+    /// Pending rows.
+    pub(super) depth: AtomicI64,
+}

@@ -1,0 +1,227 @@
+//! Background tasks, in PostgreSQL: one row each; a piece and its row move in one change.
+//!
+//! Never: a list of what a task has done; what it made is seen in pending rows and payloads.
+
+mod perform;
+
+use domain::ids::{AppKey, EndpointKey, MessageKey, PublicId, key_floor};
+use domain::limits::TASK_DAYS;
+use tokio_postgres::Row;
+
+use super::PostgresStore;
+use super::conn::{Conn, all, one};
+use super::fault::Fault;
+use super::rows::{
+    At, bound, bytes_at, code_at, get, id_at, maybe_text, message_key, narrow_at, order, small,
+    time_at,
+};
+use super::scan::Walk;
+use super::tx::Tx;
+use crate::page::{Looked, PageOf};
+use crate::prune::days;
+use crate::recall::Once;
+use crate::stored::codes::Code as _;
+use crate::stored::task as stored;
+use crate::tasks::{Moved, Piece, Started, Tally, Task, TaskFilter, TaskSpec, TaskStatus, Tasks};
+use crate::{Reply, StoreError};
+
+/// The columns that [`task`] reads.
+const TASK: &str =
+    "key, random, org, app, endpoint, status, spec, cursor, done, failed, error, updated_at";
+const FORGET: &str = "DELETE FROM task WHERE key IN
+     (SELECT key FROM task WHERE key < $1 AND status <> 1 ORDER BY key LIMIT 10)";
+const WAITS: &str =
+    "SELECT DISTINCT message FROM pending WHERE endpoint = $1 AND message = ANY($2)";
+
+impl Tasks for PostgresStore {
+    fn start_once(
+        &self,
+        spec: TaskSpec,
+        random: [u8; 12],
+        once: Once<Started>,
+    ) -> Reply<'static, Started> {
+        self.change_once(once, move |tx| Box::pin(tx.start_task(spec, random)))
+    }
+
+    fn advance(&self, task: PublicId, piece: Piece) -> Reply<'static, Moved> {
+        self.shared
+            .door
+            .change(move |tx| Box::pin(async move { tx.advance_task(task, &piece).await }))
+    }
+
+    fn end_once(
+        &self,
+        task: PublicId,
+        (status, error): (TaskStatus, Option<String>),
+        once: Once<Option<Box<Task>>>,
+    ) -> Reply<'static, Option<Box<Task>>> {
+        self.change_once(once, move |tx| {
+            Box::pin(async move {
+                let Some(mut found) = running(tx.conn(), task).await? else { return Ok(None) };
+                (found.status, found.error, found.updated_at) = (status, error, tx.now);
+                tx.put_task(&found).await?;
+                Ok(Some(Box::new(found)))
+            })
+        })
+    }
+
+    fn task(&self, org: PublicId, id: PublicId) -> Reply<'_, Option<Box<Task>>> {
+        self.read(move |conn| async move {
+            let found = read(&conn, id).await?.filter(|task| task.spec.org == org);
+            Ok(found.map(Box::new))
+        })
+    }
+
+    fn tasks(
+        &self,
+        org: PublicId,
+        filter: TaskFilter,
+        page: PageOf<u64>,
+    ) -> Reply<'_, Looked<Task, u64>> {
+        self.read(move |conn| async move { list(&conn, org, &filter, &page).await })
+    }
+
+    fn running(&self, limit: usize) -> Reply<'_, Vec<Task>> {
+        self.read(move |conn| async move {
+            let sql =
+                format!("SELECT {TASK} FROM task WHERE status = 1 ORDER BY app, key LIMIT $1");
+            let mut found = all(&conn, &sql, &[&bound(limit)], task).await?;
+            found.sort_by_key(|task| task.id.key());
+            Ok(found)
+        })
+    }
+
+    fn waiting_of(
+        &self,
+        endpoint: EndpointKey,
+        messages: Vec<MessageKey>,
+    ) -> Reply<'_, Vec<MessageKey>> {
+        self.read(move |conn| async move {
+            let keys: Vec<i64> = messages.iter().map(|message| message.0.cast_signed()).collect();
+            let waiting =
+                all(&conn, WAITS, &[&endpoint.0, &keys], |row| message_key(row, 0)).await?;
+            Ok(messages.into_iter().filter(|message| waiting.contains(message)).collect())
+        })
+    }
+}
+
+async fn list(
+    conn: &Conn,
+    org: PublicId,
+    filter: &TaskFilter,
+    page: &PageOf<u64>,
+) -> Result<Looked<Task, u64>, Fault> {
+    let order = order(page.direction);
+    let sql = format!(
+        "SELECT {TASK} FROM task WHERE (org, key) >= ($1, $2) AND (org, key) <= ($1, $3)
+         ORDER BY org {order}, key {order} LIMIT $4"
+    );
+    let (org, mut found) = (&org.as_bytes()[..], Vec::new());
+    let mut walk = Walk::new(page, &(0..u64::MAX), true);
+    while let Some((span, most)) = walk.piece() {
+        let rows = all(conn, &sql, &[&org, &span.low, &span.high, &most], task).await?;
+        let count = rows.len();
+        for task in rows {
+            walk.pass(task.id.key().cast_signed());
+            found.extend(Some(task).filter(|task| filter.takes(task)));
+            if found.len() >= page.limit {
+                return Ok(walk.found(found));
+            }
+        }
+        walk.read(count);
+    }
+    Ok(walk.found(found))
+}
+
+/// Reads [`TASK`].
+fn task(row: &Row) -> Result<Task, StoreError> {
+    let key = get::<i64>(row, 0)?.cast_unsigned();
+    let (work, rate_per_s, total) = stored::read_work(get(row, 6)?)?;
+    Ok(Task {
+        id: PublicId::new(key, bytes_at(row, 1)?),
+        spec: TaskSpec {
+            org: id_at(row, 2)?,
+            app: AppKey(get(row, 3)?),
+            endpoint: get::<Option<i64>>(row, 4)?.map(EndpointKey),
+            work,
+            rate_per_s,
+            total,
+        },
+        status: code_at(row, 5)?,
+        cursor: stored::read_cursor(get(row, 7)?)?,
+        tally: Tally { done: narrow_at(row, 8)?, failed: narrow_at(row, 9)? },
+        error: get(row, 10)?,
+        updated_at: time_at(row, 11)?,
+    })
+}
+
+async fn read(conn: &Conn, id: PublicId) -> Result<Option<Task>, Fault> {
+    let sql = format!("SELECT {TASK} FROM task WHERE key = $1");
+    let found = one(conn, &sql, &[&id.key().cast_signed()], task).await?;
+    Ok(found.filter(|found| found.id == id))
+}
+
+async fn running(conn: &Conn, id: PublicId) -> Result<Option<Task>, Fault> {
+    Ok(read(conn, id).await?.filter(|task| task.status == TaskStatus::Running))
+}
+
+impl Tx {
+    async fn start_task(&mut self, spec: TaskSpec, random: [u8; 12]) -> Result<Started, Fault> {
+        let sql = format!("SELECT {TASK} FROM task WHERE app = $1 AND status = 1");
+        let others = all(self.conn(), &sql, &[&spec.app.0], task).await?;
+        let same = |task: &&Task| {
+            task.spec.work.kind().overlaps(spec.work.kind())
+                && (task.spec.endpoint.is_none()
+                    || spec.endpoint.is_none()
+                    || task.spec.endpoint == spec.endpoint)
+        };
+        if let Some(other) = others.iter().find(same) {
+            return Ok(Started::Overlaps(other.id));
+        }
+        let floor = key_floor(self.now.minus(days(TASK_DAYS))).cast_signed();
+        self.write(FORGET, &[&floor]).await?;
+        let id = PublicId::new(self.draw(), random);
+        let task = Task {
+            id,
+            spec,
+            status: TaskStatus::Running,
+            cursor: [].into(),
+            tally: Tally::default(),
+            error: None,
+            updated_at: self.now,
+        };
+        self.put_task(&task).await?;
+        Ok(Started::New(Box::new(task)))
+    }
+
+    /// Writes a task as it now is.
+    async fn put_task(&mut self, task: &Task) -> Result<(), Fault> {
+        let sql = format!(
+            "INSERT INTO task ({TASK}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+             ON CONFLICT (key) DO UPDATE SET status = excluded.status, cursor = excluded.cursor,
+                 done = excluded.done, failed = excluded.failed, error = excluded.error,
+                 updated_at = excluded.updated_at"
+        );
+        let (spec, random) = (&task.spec, task.id.random());
+        let written = self
+            .write(
+                &sql,
+                &[
+                    &task.id.key().cast_signed(),
+                    &&random[..],
+                    &&spec.org.as_bytes()[..],
+                    &spec.app.0,
+                    &spec.endpoint.map(|key| key.0),
+                    &small(task.status.code()),
+                    &stored::work(spec),
+                    &stored::cursor(&task.cursor),
+                    &task.tally.done.cast_signed(),
+                    &task.tally.failed.cast_signed(),
+                    &maybe_text(task.error.as_deref()),
+                    &At(task.updated_at),
+                ],
+            )
+            .await;
+        written.map(drop)
+    }
+}
