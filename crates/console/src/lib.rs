@@ -25,3 +25,4 @@ mod web;
 
 pub use command::{Command, Surroundings, run};
 pub use failure::Failure;
+pub use web::database_tls;

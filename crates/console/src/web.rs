@@ -11,6 +11,7 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// A client with a pool of connections.
 pub(crate) type Web = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
@@ -36,6 +37,11 @@ pub(crate) fn client(for_https: bool) -> Web {
 /// TLS that trusts these.
 pub(crate) fn tls(roots: RootCertStore) -> ClientConfig {
     ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
+}
+
+/// TLS to a PostgreSQL server, for whoever connects to one; used where the server has it.
+pub fn database_tls() -> MakeRustlsConnect {
+    MakeRustlsConnect::new(tls(system_roots()))
 }
 
 /// The authorities that the system trusts.

@@ -21,6 +21,8 @@ use engine::transport::http1::{HttpOptions, HttpTransport};
 use engine::{Engine, Parts, Stores, announce};
 use resilience::{Clock, FromOs, SystemClock, Timestamp};
 use store::cipher::Cipher;
+use store::commits::Commits;
+use store::postgres::{PostgresOptions, PostgresStore};
 use store::sqlite::{SqliteOptions, SqliteStore};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,7 +31,7 @@ use tokio::task::JoinHandle;
 
 use crate::api::Routes;
 use crate::api::views::notice;
-use crate::config::Settings;
+use crate::config::{Database, Settings};
 use crate::http::idempotency::Answers;
 use crate::http::limits::Budget;
 use crate::http::serve::{self, Serving};
@@ -52,9 +54,76 @@ pub(crate) struct Peyk {
     serving: JoinHandle<()>,
     upkeep: JoinHandle<()>,
     running: engine::engine::Running,
-    store: Arc<SqliteStore>,
+    store: Store,
     /// Held as long as this runs.
     _locks: Vec<File>,
+}
+
+/// The store, by what everything is kept in.
+#[derive(Clone)]
+enum Store {
+    Sqlite(Arc<SqliteStore>),
+    Postgres(Arc<PostgresStore>),
+}
+
+impl Store {
+    async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Self, String> {
+        let cipher = settings.main_key.as_ref().map(|key| Cipher::from_main_key(key.reveal()));
+        let unencrypted = cipher.is_none();
+        let opened = Self::open_with(settings, clock, cipher).await?;
+        if unencrypted {
+            tracing::warn!("signing secrets are stored unencrypted: set main_key to encrypt them");
+        }
+        Ok(opened)
+    }
+
+    async fn open_with(
+        settings: &Settings,
+        clock: Arc<dyn Clock>,
+        cipher: Option<Cipher>,
+    ) -> Result<Self, String> {
+        match &settings.database {
+            Database::Sqlite(path) => {
+                let mut options = SqliteOptions::new(path, clock);
+                options.cipher = cipher;
+                let opened = SqliteStore::open(options);
+                opened.map(Self::Sqlite).map_err(|fault| {
+                    format!("cannot open the database {}: {fault}", path.display())
+                })
+            }
+            Database::Postgres(url) => {
+                let mut options = PostgresOptions::new(url.reveal(), clock);
+                options.cipher = cipher;
+                let opened = PostgresStore::open(options, console::database_tls()).await;
+                opened.map(Self::Postgres).map_err(|fault| {
+                    format!("cannot open the database that database_url names: {fault}")
+                })
+            }
+        }
+    }
+
+    fn roles(&self) -> Stores {
+        match self {
+            Self::Sqlite(store) => Stores::of(store),
+            Self::Postgres(store) => Stores::of(store),
+        }
+    }
+
+    fn attach(&self, commits: Arc<dyn Commits>) {
+        match self {
+            Self::Sqlite(store) => store.attach(commits),
+            Self::Postgres(store) => store.attach(commits),
+        }
+    }
+
+    async fn close(self) {
+        match self {
+            Self::Sqlite(store) => {
+                let _closed = tokio::task::spawn_blocking(move || store.close()).await;
+            }
+            Self::Postgres(store) => store.close().await,
+        }
+    }
 }
 
 /// The machine's clock.
@@ -75,6 +144,15 @@ pub(crate) fn serve(settings: Settings) -> Result<(), String> {
         }
         tracing::info!("stopping");
         peyk.stop().await;
+        Ok(())
+    })
+}
+
+/// `peyk migrate`: makes the database, or brings it up to date.
+pub(crate) fn migrate(settings: &Settings) -> Result<(), String> {
+    runtime()?.block_on(async {
+        let _locks = lock(&settings.data_dir, &settings.database)?;
+        Store::open(settings, clock()).await?.close().await;
         Ok(())
     })
 }
@@ -110,10 +188,10 @@ impl Peyk {
         let clock = clock();
         let routes = Routes::all();
         let metrics = Metrics::install(&routes.templates())?;
-        let store = open_store(&settings, Arc::clone(&clock))?;
+        let store = Store::open(&settings, Arc::clone(&clock)).await?;
         let parts = parts(&settings, &store, Arc::clone(&clock), observer)?;
         let connections_max = descriptors::connections_max(parts.settings.sends_max);
-        let for_engine = Arc::clone(&store);
+        let for_engine = store.clone();
         let started = Engine::start(parts, move |commits| for_engine.attach(commits)).await;
         let (engine, running) = started.map_err(|fault| fault.to_string())?;
         let directory = &*engine.stores().directory;
@@ -161,8 +239,7 @@ impl Peyk {
         let _ended = self.serving.await;
         self.upkeep.abort();
         self.running.drain(self.shared.settings.attempt_deadline).await;
-        let store = self.store;
-        let _closed = tokio::task::spawn_blocking(move || store.close()).await;
+        self.store.close().await;
         tracing::info!("stopped");
     }
 }
@@ -180,13 +257,15 @@ async fn known_tokens(secret: &str, engine: &Engine, now: Timestamp) -> Result<T
 }
 
 /// Only one process at a time may use a data directory, and only one a database, wherever it is.
-fn lock(data_dir: &Path, database: &Path) -> Result<Vec<File>, String> {
+fn lock(data_dir: &Path, database: &Database) -> Result<Vec<File>, String> {
     let shown = data_dir.display();
     std::fs::create_dir_all(data_dir).map_err(|fault| {
         format!("cannot make the data directory {shown}: {fault}; set data_dir to another one")
     })?;
     let ours = format!("the data directory {shown}: stop it, or set data_dir to another one");
     let mut locks = vec![lock_file(&data_dir.join("lock"), &ours)?];
+    // A server knows by itself who uses a database of its.
+    let Database::Sqlite(database) = database else { return Ok(locks) };
     let mut beside = database.as_os_str().to_owned();
     beside.push(".lock");
     let shown = database.display();
@@ -205,24 +284,13 @@ fn lock_file(path: &Path, what: &str) -> Result<File, String> {
     }
 }
 
-fn open_store(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<SqliteStore>, String> {
-    let mut options = SqliteOptions::new(&settings.database, clock);
-    options.cipher = settings.main_key.as_ref().map(|key| Cipher::from_main_key(key.reveal()));
-    if options.cipher.is_none() {
-        tracing::warn!("signing secrets are stored unencrypted: set main_key to encrypt them");
-    }
-    SqliteStore::open(options).map_err(|fault| {
-        format!("cannot open the database {}: {fault}", settings.database.display())
-    })
-}
-
 fn parts(
     settings: &Settings,
-    store: &Arc<SqliteStore>,
+    store: &Store,
     clock: Arc<dyn Clock>,
     observer: Arc<dyn Observer>,
 ) -> Result<Parts, String> {
-    let stores = Stores::of(store);
+    let stores = store.roles();
     let resolver = Arc::new(SystemSource::cached());
     let options = HttpOptions::new(settings.guard.clone(), resolver, Arc::clone(&clock));
     let chance = FromOs::new().map_err(|fault| format!("no random numbers: {fault}"))?;

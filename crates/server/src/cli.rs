@@ -60,6 +60,12 @@ enum Command {
     Simulate(simulate::Arguments),
     #[command(flatten)]
     Console(::console::Command),
+    /// Makes the database, or brings it up to date, and ends; `serve` does the same when it starts.
+    Migrate {
+        /// Settings; without it `peyk.toml` in the working directory, if there is one.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
     /// Says whether the settings are good.
     CheckConfig {
         /// Settings; without it `peyk.toml` in the working directory, if there is one.
@@ -119,6 +125,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Token { app, org, config } => token(app.as_deref(), &org, config),
         Command::Simulate(arguments) => simulate(&arguments),
         Command::Console(command) => console::run(command).map_err(Failure::from),
+        Command::Migrate { config } => migrate(config),
         Command::CheckConfig { config } => {
             load(config).map_err(Failure::from).and_then(|_| print("the settings are good"))
         }
@@ -160,6 +167,13 @@ fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
     let settings = load(file)?;
     logs::start(&settings)?;
     app::serve(settings).map_err(Failure::Other)
+}
+
+fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {
+    let settings = load(file)?;
+    logs::start(&settings)?;
+    app::migrate(&settings)?;
+    print("the database is up to date")
 }
 
 fn token(app: Option<&str>, org: &str, file: Option<PathBuf>) -> Result<(), Failure> {

@@ -16,7 +16,7 @@ use std::path::Path;
 
 pub(crate) use error::ConfigError;
 use raw::Raw;
-pub(crate) use settings::Settings;
+pub(crate) use settings::{Database, Settings};
 pub(crate) use source::Source;
 
 /// The file that is read when none is named.

@@ -11,6 +11,7 @@ use domain::policy::{BreakerOverrides, RetrySettings};
 use domain::target::Guard;
 use engine::settings::HeaderFamilies;
 use resilience::BreakerConfig;
+use store::postgres::PostgresOptions;
 use store::prune::Retention;
 use tracing_subscriber::EnvFilter;
 
@@ -51,13 +52,21 @@ pub(crate) enum SigningKind {
     Ed25519,
 }
 
+/// Where everything is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Database {
+    /// In this file.
+    Sqlite(PathBuf),
+    /// On the server of this URL, which may hold a password.
+    Postgres(Hidden),
+}
+
 /// All settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) listen_address: String,
     pub(crate) data_dir: PathBuf,
-    /// The SQLite file.
-    pub(crate) database: PathBuf,
+    pub(crate) database: Database,
     pub(crate) jwt_secret: Option<Hidden>,
     pub(crate) main_key: Option<Hidden>,
     pub(crate) guard: Guard,
@@ -156,17 +165,20 @@ impl Reader<'_> {
         }
     }
 
-    fn database(&self, data_dir: &std::path::Path) -> Result<PathBuf, ConfigError> {
+    fn database(&self, data_dir: &std::path::Path) -> Result<Database, ConfigError> {
         let Some(url) = self.optional("database_url") else {
-            return Ok(data_dir.join("peyk.db"));
+            return Ok(Database::Sqlite(data_dir.join("peyk.db")));
         };
         match url.split_once("://") {
-            Some(("sqlite", path)) if !path.is_empty() => Ok(PathBuf::from(path)),
-            Some(("postgres" | "postgresql", _)) => Err(self.fault(
-                "database_url",
-                "names PostgreSQL, which is not in this build: use sqlite://<path> or leave it out",
-            )),
-            _ => Err(self.fault("database_url", "must be sqlite://<path>")),
+            Some(("sqlite", path)) if !path.is_empty() => Ok(Database::Sqlite(path.into())),
+            Some(("postgres" | "postgresql", _)) => match PostgresOptions::check_url(url) {
+                Ok(()) => Ok(Database::Postgres(Hidden(url.to_owned()))),
+                Err(_) => Err(self.fault("database_url", "is not a URL of a PostgreSQL database")),
+            },
+            _ => {
+                let rule = "must be sqlite://<path> or postgres://<user>@<host>/<database>";
+                Err(self.fault("database_url", rule))
+            }
         }
     }
 
@@ -281,7 +293,8 @@ impl Reader<'_> {
             return Err(self.fault("proxy.url", "names a proxy, which is not in this build"));
         }
         if self.optional("database_direct_url").is_some() {
-            let rule = "is for PostgreSQL, which is not in this build: leave it out";
+            let rule =
+                "is for several nodes on PostgreSQL, which are not in this build: leave it out";
             return Err(self.fault("database_direct_url", rule));
         }
         Ok(())

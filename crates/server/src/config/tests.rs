@@ -51,7 +51,7 @@ fn the_documented_defaults_are_the_defaults() {
     assert_eq!(settings.retention, engine.retention);
     assert_eq!(settings.payload_bytes_max, domain::limits::BODY_BYTES_MAX);
     assert_eq!(settings.listen_address, "127.0.0.1:8071");
-    assert_eq!(settings.database, Path::new("./peyk-data/peyk.db"));
+    assert_eq!(settings.database, Database::Sqlite("./peyk-data/peyk.db".into()));
     assert_eq!(settings.signing_default, SigningKind::Hmac);
     assert_eq!(settings.log_format, LogFormat::Pretty);
     assert!(settings.jwt_secret.is_none() && settings.main_key.is_none());
@@ -105,7 +105,7 @@ fn every_kind_can_come_from_the_environment() {
     assert_eq!(settings.retry.retry_on, RetryOn::Listed(vec![(408, 408), (500, 599)]));
     assert!(!settings.breaker.enabled);
     assert_eq!(settings.breaker.keys_min, 1);
-    assert_eq!(settings.database, Path::new("/var/peyk.db"));
+    assert_eq!(settings.database, Database::Sqlite("/var/peyk.db".into()));
     assert_eq!(settings.log_format, LogFormat::Json);
     assert!(settings.main_key.is_none());
     assert!(!format!("{settings:?}").contains("some length"), "secrets are not shown");
@@ -132,8 +132,8 @@ fn what_is_wrong_is_named_in_one_line() {
         ("[attempt]\ndeadline = \"1s\"", "`attempt.deadline` in peyk.toml must be from 5s to 30s"),
         ("[attempt]\nconnect_timeout = \"11s\"", "must be above zero and not above"),
         ("[window]\nstart = 65", "`window.start` in peyk.toml must be from 1 to 64"),
-        ("database_url = \"postgres://h/d\"", "not in this build"),
-        ("database_url = \"mysql://h/d\"", "must be sqlite://<path>"),
+        ("database_url = \"postgres://h:port/d\"", "is not a URL of a PostgreSQL database"),
+        ("database_url = \"mysql://h/d\"", "must be sqlite://<path> or postgres://"),
         ("database_direct_url = \"postgres://h/d\"", "not in this build"),
         ("jwt_secret = \"short\"", "`jwt_secret` in peyk.toml must have at least 16"),
         ("allowed_targets = [\"127.0.0.1/8\"]", "`allowed_targets` in peyk.toml is wrong"),

@@ -37,6 +37,7 @@ mod labels;
 mod large_pages;
 mod metrics;
 mod neighbours;
+mod on_postgres;
 mod one_serve_per_directory;
 mod openapi;
 mod openapi_import;

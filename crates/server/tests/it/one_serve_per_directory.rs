@@ -40,7 +40,7 @@ fn a_bad_setting_is_named() {
     let dir = tempfile::tempdir().unwrap();
     for (name, value, expected) in [
         ("PEYK_LISTEN_ADRESS", "127.0.0.1:0", "PEYK_LISTEN_ADRESS is not a setting"),
-        ("PEYK_DATABASE_URL", "postgres://h/d", "not in this build"),
+        ("PEYK_DATABASE_URL", "mysql://h/d", "must be sqlite://<path> or postgres://"),
         ("PEYK_LOG__LEVEL", "loud", "PEYK_LOG__LEVEL must be one of off, error, warn, info, debug"),
         ("PEYK_WINDOW__MAX", "2", "`window.start`, left at its default, must be from 1 to 2"),
         ("PEYK_RETRY__BASE", "soon", "PEYK_RETRY__BASE must be a whole number with a unit"),

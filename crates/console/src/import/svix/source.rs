@@ -10,12 +10,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config};
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::rows::{All, App, Endpoint, EventType};
 use crate::failure::{Failure, root};
 use crate::safe::safe;
-use crate::web::{system_roots, tls};
+use crate::web::database_tls;
 
 /// An organisation that every Svix server has for itself.
 const MANAGEMENT: &str = "org_00000000000SvixManagement00";
@@ -52,8 +51,7 @@ impl Source {
         let config: Config = url.parse().map_err(|fault: tokio_postgres::Error| {
             Failure::Usage(format!("--from must be a URL, postgres://…: {}", root(&fault)))
         })?;
-        let tls = MakeRustlsConnect::new(tls(system_roots()));
-        let connected = config.connect(tls).await;
+        let connected = config.connect(database_tls()).await;
         let (client, connection) = connected.map_err(|fault| {
             let said = root(&fault);
             let hint = match said.contains("certificate") {
