@@ -169,7 +169,7 @@ impl Engine {
     /// ended.
     pub async fn situation(&self, endpoint: EndpointKey, message: MessageKey) -> Option<Situation> {
         let (reply, wait) = oneshot::channel();
-        let _gone = self.commands.send(Command::Situation(endpoint, message, reply));
+        let _gone = self.commands.send(Command::Situation((endpoint, message), reply));
         wait.await.ok()
     }
 

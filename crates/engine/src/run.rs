@@ -118,7 +118,7 @@ pub enum Command {
     Breaker(EndpointKey, oneshot::Sender<BreakerView>),
     Force(EndpointKey, Option<Forced>, oneshot::Sender<Result<(), StoreError>>),
     NextSends(Vec<EndpointKey>, oneshot::Sender<Vec<NextSend>>),
-    Situation(EndpointKey, MessageKey, oneshot::Sender<Situation>),
+    Situation((EndpointKey, MessageKey), oneshot::Sender<Situation>),
     // Somebody put this delivery back by hand.
     LetOne(EndpointKey, MessageKey),
     InFlight(EndpointKey, MessageKey, Asked),
@@ -313,9 +313,7 @@ impl Dispatcher {
             Command::Force(endpoint, forced, reply) => self.force(endpoint, forced, reply),
             Command::LaneKept(endpoint, answer) => self.lane_kept(endpoint, &answer),
             Command::NextSends(endpoints, reply) => self.next_sends(&endpoints, reply, now),
-            Command::Situation(endpoint, message, reply) => {
-                self.show_situation((endpoint, message), reply, now);
-            }
+            Command::Situation(of, reply) => self.show_situation(of, reply, now),
             Command::LetOne(endpoint, message) => self.let_one(endpoint, message),
             Command::InFlight(endpoint, message, reply) => self.in_flight(endpoint, message, reply),
             Command::HasRoom(endpoint, reply) => {

@@ -22,7 +22,7 @@ async fn a_message_is_delivered_retried_buried_and_replayed() {
     .await;
     server.app_with("a", &receiver.url("/"), json!({"breaker": {"failures": 100}})).await;
     let well = server.message("a", json!({"n": 1})).await;
-    server.wait_delivered("a", &[well.clone()]).await;
+    server.wait_delivered("a", std::slice::from_ref(&well)).await;
     let sick = server.message("a", json!({"sick": true})).await;
     let dead = server.wait_dead("a", 1).await.remove(0);
     assert_eq!((&dead["reason"], &dead["attempts"]), (&json!("exhausted"), &json!(3)));

@@ -9,7 +9,6 @@ mod sent;
 
 use std::time::Duration;
 
-use domain::application::AppSnapshot;
 use domain::dead_letter::DeadReason;
 use domain::delivery::{CancelReason, DeliveryState, Pending, Trigger};
 use domain::ids::{AppKey, EndpointKey, MessageKey, PublicId};
