@@ -176,7 +176,7 @@ fn ur_03_a_setting_that_is_refused_is_not_repeated() {
     let dir = tempfile::tempdir().unwrap();
     for (name, value) in [
         ("PEYK_DATABASE_URL", "mysql://U53R:S3CR3T@h/d"),
-        ("PEYK_DATABASE_URL", "postgres://U53R:S3CR3T@h/d"),
+        ("PEYK_DATABASE_URL", "postgres://U53R:S3CR3T@h:port/d"),
         ("PEYK_PROXY__URL", "http://U53R:S3CR3T@proxy"),
         ("PEYK_JWT_SECRET", "S3CR3T"),
     ] {
