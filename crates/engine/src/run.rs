@@ -52,6 +52,7 @@ mod own_fault;
 mod prune;
 mod pruner;
 mod recordable;
+mod recorded;
 mod refill;
 mod serve;
 mod situation;
