@@ -7,6 +7,7 @@ use std::time::Duration;
 use resilience::Timestamp;
 use webhook::Secret;
 
+use crate::email::EmailAddress;
 use crate::ids::{AppKey, EndpointKey, PublicId};
 use crate::policy::{BreakerOverrides, RetryOverrides};
 use crate::target::Target;
@@ -72,6 +73,8 @@ pub struct EndpointSpec {
     pub timeout: Option<Duration>,
     /// Order of sends.
     pub ordering: Ordering,
+    /// Whom to write to when it is suspended.
+    pub contact_email: Option<EmailAddress>,
 }
 
 /// An endpoint as stored.

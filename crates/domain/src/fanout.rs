@@ -69,6 +69,7 @@ mod tests {
                 breaker: BreakerOverrides::default(),
                 timeout: None,
                 ordering: Ordering::Unordered,
+                contact_email: None,
             },
             secrets: Vec::new(),
             version: 1,

@@ -8,6 +8,7 @@ pub mod attempt;
 pub mod classify;
 pub mod dead_letter;
 pub mod delivery;
+pub mod email;
 pub mod endpoint;
 pub mod error;
 pub mod event_type;

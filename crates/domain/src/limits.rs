@@ -29,6 +29,16 @@ pub const CHANNEL_CHARS_MAX: usize = 256;
 pub const NAME_CHARS_MAX: usize = 4_096;
 /// Descriptions of endpoints and event types.
 pub const DESCRIPTION_BYTES_MAX: usize = 64 * KIB;
+/// A suspended endpoint is probed so often at most.
+pub const SUSPEND_PROBE_MIN: Duration = Duration::from_secs(1);
+/// And so rarely at most.
+pub const SUSPEND_PROBE_MAX: Duration = Duration::from_secs(24 * HOUR_SECS);
+/// An e-mail that could not be sent for so long is given up.
+pub const MAIL_AGE_MAX: Duration = Duration::from_secs(3 * 24 * HOUR_SECS);
+/// Deliveries that wait for an endpoint are counted up to here.
+pub const WAITING_COUNTED_MAX: u64 = 100_000;
+/// E-mail addresses (RFC 5321, section 4.5.3.1.3, less the brackets).
+pub const EMAIL_BYTES_MAX: usize = 254;
 /// Metadata as JSON text.
 pub const METADATA_BYTES_MAX: usize = 4_096;
 /// The `idempotency-key` of a post.

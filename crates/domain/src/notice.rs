@@ -50,6 +50,18 @@ pub enum News {
     },
     /// A breaker closed: everything is sent again.
     BreakerClosed,
+    /// An endpoint fails without a success in between, and is suspended should it go on so.
+    EndpointFailing {
+        /// Since when its sends fail.
+        failing_since: Timestamp,
+    },
+    /// An endpoint was suspended: nothing is sent but a probe now and then.
+    EndpointSuspended {
+        /// Since when its sends fail; `None`: they did not, and somebody suspended it.
+        failing_since: Option<Timestamp>,
+    },
+    /// An endpoint is suspended no more: everything is sent again.
+    EndpointResumed,
     /// A delivery failed [`FAILING_AFTER`] times and is tried again.
     AttemptFailing,
     /// A delivery was given up.
@@ -59,13 +71,16 @@ pub enum News {
 }
 
 /// The names of all kinds of news, and a sentence for each.
-pub const NAMES: [(&str, &str); 9] = [
+pub const NAMES: [(&str, &str); 12] = [
     ("endpoint.created", "An endpoint was created."),
     ("endpoint.updated", "An endpoint, its headers or its secrets were changed."),
     ("endpoint.deleted", "An endpoint was deleted."),
     ("endpoint.disabled", "An endpoint was switched off because of what it answered."),
     ("endpoint.breaker.opened", "The breaker of an endpoint opened: nothing is sent but probes."),
     ("endpoint.breaker.closed", "The breaker of an endpoint closed: everything is sent again."),
+    ("endpoint.failing", "An endpoint fails without a success, and is going to be suspended."),
+    ("endpoint.suspended", "An endpoint was suspended: nothing is sent but a probe now and then."),
+    ("endpoint.resumed", "An endpoint is suspended no more: everything is sent again."),
     ("message.attempt.failing", "A delivery failed four times and is tried again."),
     ("message.attempt.exhausted", "A delivery was given up and is a dead letter now."),
     ("message.attempt.recovered", "A delivery arrived that was failing or had been given up."),
@@ -81,9 +96,12 @@ impl News {
             Self::EndpointDisabled { .. } => 3,
             Self::BreakerOpened { .. } => 4,
             Self::BreakerClosed => 5,
-            Self::AttemptFailing => 6,
-            Self::AttemptExhausted => 7,
-            Self::AttemptRecovered => 8,
+            Self::EndpointFailing { .. } => 6,
+            Self::EndpointSuspended { .. } => 7,
+            Self::EndpointResumed => 8,
+            Self::AttemptFailing => 9,
+            Self::AttemptExhausted => 10,
+            Self::AttemptRecovered => 11,
         };
         NAMES[place].0
     }
@@ -109,11 +127,12 @@ impl News {
         }
     }
 
-    /// What `later` is to somebody who was not told of `self`, both of one breaker: an opening that
-    /// is over is nothing.
+    /// What `later` is to somebody who was not told of `self`, both of one breaker, or both of one
+    /// suspension: an opening that is over is nothing.
     pub const fn then(self, later: Self) -> Option<Self> {
         match (self, later) {
-            (Self::BreakerOpened { .. }, Self::BreakerClosed) => None,
+            (Self::BreakerOpened { .. }, Self::BreakerClosed)
+            | (Self::EndpointSuspended { .. }, Self::EndpointResumed) => None,
             _ => Some(later),
         }
     }
@@ -221,5 +240,9 @@ mod tests {
         assert_eq!(opened.then(News::BreakerClosed), None);
         assert_eq!(News::BreakerClosed.then(opened), Some(opened));
         assert_eq!(opened.then(opened), Some(opened));
+        let suspended = News::EndpointSuspended { failing_since: None };
+        assert_eq!(suspended.then(News::EndpointResumed), None);
+        let failing = News::EndpointFailing { failing_since: Timestamp::EPOCH };
+        assert_eq!(failing.then(suspended), Some(suspended));
     }
 }

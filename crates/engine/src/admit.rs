@@ -1,8 +1,8 @@
 //! Stage 2: whether a lane may start a send now.
 //!
 //! A gate is the memory of one endpoint: breaker, window, rate, the hold that `Retry-After` or 429
-//! set, and the hold after a run of refusals. It asks nothing of the network and nothing of the
-//! store: its endpoint has one owner.
+//! set, the hold after a run of refusals, and its suspension. It asks nothing of the network and
+//! nothing of the store: its endpoint has one owner.
 //! Never: choose the delivery, send, or store; what must survive a restart is `kept`.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use domain::classify::Class;
 use domain::ids::{EndpointKey, MessageKey};
 use resilience::{
     Admission, Breaker, BreakerConfig, Chance, Change, Forced, Permit, Rate, RetryAfter, Round,
-    State, Timestamp, Window,
+    Timestamp, Window,
 };
 use store::ledger::LaneState;
 
@@ -19,11 +19,16 @@ pub use decision::Decision;
 pub use held::{Held, HeldBy};
 use hold::Hold;
 use refusals::Refusals;
+use suspension::Suspension;
+
+use crate::settings::Suspending;
 
 mod decision;
 mod held;
 mod hold;
 mod refusals;
+mod suspended;
+mod suspension;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +43,8 @@ pub struct GateSettings {
     pub rate: Option<u32>,
     /// A hint holds the lane no longer than this.
     pub hold_max: Duration,
+    /// When it is suspended.
+    pub suspending: Suspending,
 }
 
 /// Given with a send, and back with its result.
@@ -79,6 +86,10 @@ pub struct Settled {
     pub change: Option<Change>,
     /// A run of refusals holds the lane until then.
     pub refused_until: Option<Timestamp>,
+    /// The endpoint is suspended by it.
+    pub suspended: bool,
+    /// The endpoint is suspended no more.
+    pub resumed: bool,
 }
 
 /// The gate of one endpoint.
@@ -90,6 +101,7 @@ pub struct Gate {
     rate: Option<Rate>,
     hold: Hold,
     refusals: Refusals,
+    suspension: Suspension,
     failed_last: bool,
     /// Probes let through so far.
     probes: u64,
@@ -104,6 +116,7 @@ impl Gate {
             rate: settings.rate.map(|rate| Rate::new(rate, now)),
             hold: Hold::default(),
             refusals: Refusals::default(),
+            suspension: Suspension::default(),
             failed_last: false,
             probes: 0,
             settings,
@@ -116,6 +129,7 @@ impl Gate {
         gate.breaker = Breaker::restore(gate.settings.breaker.clone(), kept.breaker.clone());
         gate.hold = Hold::restore(kept.hold_until, kept.throttled_rounds, now);
         gate.refusals = Refusals::restore(kept.rejected_until, kept.rejected_for, now);
+        gate.suspension = Suspension::restore(kept, now);
         if gate.is_held(now) || kept.breaker.failing_since.is_some() {
             gate.window.restart();
             gate.failed_last = true;
@@ -137,7 +151,7 @@ impl Gate {
     /// Whether a send may start beside `in_flight` others of this lane. Looks only.
     pub fn decide(&self, in_flight: u32, now: Timestamp) -> Decision {
         let mut probe = false;
-        for step in [self.breaker_decision(now), self.hold.decide(now), self.refusals.decide(now)] {
+        for step in self.steps(now) {
             match step {
                 Decision::Go => {}
                 Decision::Probe => probe = true,
@@ -151,6 +165,12 @@ impl Gate {
             return Decision::Wait(Some(until));
         }
         if probe { Decision::Probe } else { Decision::Go }
+    }
+
+    /// What keeps everything but a probe back, or does not.
+    fn steps(&self, now: Timestamp) -> [Decision; 4] {
+        let (hold, refusals) = (self.hold.decide(now), self.refusals.decide(now));
+        [self.breaker_decision(now), hold, refusals, self.suspension.decide(now)]
     }
 
     fn breaker_decision(&self, now: Timestamp) -> Decision {
@@ -174,10 +194,12 @@ impl Gate {
 
     /// Starts a send that `decide` allowed; `None` when it did not.
     pub fn begin(&mut self, now: Timestamp) -> Option<Pass> {
-        let probe = match (self.hold.decide(now), self.refusals.decide(now)) {
-            (Decision::Wait(_), _) | (_, Decision::Wait(_)) => return None,
-            (hold, refusals) => hold == Decision::Probe || refusals == Decision::Probe,
-        };
+        let steps = self.steps(now);
+        if steps.iter().any(|step| matches!(step, Decision::Wait(_))) {
+            return None;
+        }
+        // The breaker says so itself, with its permit.
+        let probe = steps[1..].contains(&Decision::Probe);
         if let Some(rate) = &mut self.rate {
             rate.take(now).ok()?;
         }
@@ -190,6 +212,7 @@ impl Gate {
         if probe {
             self.hold.probe(number);
             self.refusals.probe(number);
+            self.suspension.probe(number);
         }
         let (round, epoch, trust) = (self.window.begin(), self.hold.epoch(), self.refusals.epoch());
         Some(Pass { permit, round, epoch, trust, probe: number })
@@ -205,6 +228,7 @@ impl Gate {
         self.breaker.neutral(pass.permit, now);
         self.hold.unprobe(pass.probe);
         self.refusals.unprobe(pass.probe);
+        self.suspension.unprobe(pass.probe);
     }
 
     /// Takes a result in.
@@ -219,13 +243,17 @@ impl Gate {
         self.hold.unprobe(pass.probe);
         self.hold.wait_for_head(None);
         let of_refusals = self.refusals.unprobe(pass.probe);
+        let of_suspension = self.suspension.unprobe(pass.probe);
         match outcome.class {
             Class::Success => {
                 self.failed_last = false;
                 settled.change = self.breaker.success(pass.permit, now);
                 let trusted = self.refusals.succeed(of_refusals);
                 let lifted = self.hold.lift(pass.epoch);
-                if trusted || lifted || settled.change == Some(Change::Closed) {
+                let closed = settled.change == Some(Change::Closed);
+                let is_well = self.breaker.failing_since().is_none();
+                settled.resumed = self.suspension.succeed(of_suspension || closed, is_well);
+                if trusted || lifted || closed || settled.resumed {
                     self.window.restart();
                 } else {
                     self.window.grow();
@@ -245,9 +273,7 @@ impl Gate {
                 if neutral {
                     self.breaker.neutral(pass.permit, now);
                 } else {
-                    settled.change =
-                        self.breaker.failure(pass.permit, outcome.message.0, now, chance);
-                    self.window.cut(pass.round);
+                    settled = self.fail(pass, outcome.message, now, chance);
                 }
                 if outcome.status == 503 {
                     self.hold.hint(outcome.hint, self.settings.hold_max, now);
@@ -261,6 +287,9 @@ impl Gate {
             Class::Gone | Class::Forbidden | Class::Internal => {
                 self.breaker.neutral(pass.permit, now);
             }
+        }
+        if of_suspension && outcome.class != Class::Internal {
+            self.suspension.wait(self.settings.suspending, now);
         }
         settled
     }
@@ -277,8 +306,11 @@ impl Gate {
     }
 
     /// Forces the breaker, or gives it back to itself. Whoever does has looked at the receiver:
-    /// what it refused before is forgotten.
+    /// what it refused before is forgotten, and a suspension is over unless nothing is to be sent.
     pub fn force(&mut self, forced: Option<Forced>, now: Timestamp) {
+        if forced != Some(Forced::Open) {
+            self.resume(now);
+        }
         self.breaker.force(forced, now);
         if forced == Some(Forced::Closed) {
             self.hold.clear();
@@ -297,10 +329,15 @@ impl Gate {
         lifted
     }
 
-    /// A send by hand, begun at `begun`, was answered 2xx: the receiver refuses no longer.
-    pub fn succeed_by_hand(&mut self, begun: Timestamp) {
+    /// A send by hand, begun at `begun`, was answered 2xx: the receiver refuses no longer, and is
+    /// well again.
+    pub fn succeed_by_hand(&mut self, begun: Timestamp, now: Timestamp) -> Settled {
         if self.refusals.succeed_by_hand(begun) {
             self.window.restart();
+        }
+        match self.suspended() {
+            Some(on) if begun >= on.since => self.resume(now),
+            _ => Settled::default(),
         }
     }
 
@@ -317,8 +354,7 @@ impl Gate {
 
     /// Whether breaker or a hold keeps everything but a probe back.
     pub fn is_held(&self, now: Timestamp) -> bool {
-        let steps = [self.breaker_decision(now), self.hold.decide(now), self.refusals.decide(now)];
-        steps.iter().any(|step| *step != Decision::Go)
+        self.steps(now).iter().any(|step| *step != Decision::Go)
     }
 
     /// Whether the last result was a failure.
@@ -331,11 +367,6 @@ impl Gate {
         &self.breaker
     }
 
-    /// `closed`, `open` or `halfOpen`; a forced state counts as what it is.
-    pub fn state_name(&self, now: Timestamp) -> &'static str {
-        state_name(&self.breaker, now)
-    }
-
     /// What must survive a restart.
     pub fn kept(&self, endpoint: EndpointKey) -> LaneState {
         LaneState {
@@ -345,15 +376,8 @@ impl Gate {
             throttled_rounds: self.hold.rounds(),
             rejected_until: self.refusals.until(),
             rejected_for: self.refusals.held_for(),
+            warned: self.suspension.warned(),
+            suspended: self.suspension.on,
         }
-    }
-}
-
-/// `closed`, `open` or `halfOpen`; a forced state counts as what it is.
-pub fn state_name(breaker: &Breaker, now: Timestamp) -> &'static str {
-    match (breaker.snapshot().forced, breaker.state(now)) {
-        (Some(Forced::Open), _) | (None, State::Open { .. }) => "open",
-        (Some(Forced::Closed), _) | (None, State::Closed) => "closed",
-        (None, State::HalfOpen) => "halfOpen",
     }
 }

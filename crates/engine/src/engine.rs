@@ -21,7 +21,8 @@ use tokio::task::JoinHandle;
 
 use crate::announce::Announcer;
 use crate::ingest::{self, IngestError, Post};
-use crate::parts::{BreakerView, NextSend, Parts, Situation, Stores};
+use crate::mail::{self, PostOffice};
+use crate::parts::{BreakerView, ByHand, NextSend, Parts, Situation, Stores};
 use crate::roster::Roster;
 use crate::run::{self, Command};
 use crate::tasks::{HasRoom, Worker};
@@ -43,6 +44,7 @@ pub struct Running {
     dispatcher: JoinHandle<()>,
     tasks: JoinHandle<()>,
     announcing: JoinHandle<()>,
+    mailing: Option<JoinHandle<()>>,
     commands: mpsc::UnboundedSender<Command>,
 }
 
@@ -52,6 +54,7 @@ struct Hub {
     commands: mpsc::UnboundedSender<Command>,
     batches: run::BatchMetrics,
     new_notice: Arc<Notify>,
+    new_mail: Arc<Notify>,
 }
 
 impl Commits for Hub {
@@ -70,6 +73,7 @@ impl Commits for Hub {
 
     fn noted(&self) {
         self.new_notice.notify_one();
+        self.new_mail.notify_one();
     }
 
     fn batch(&self, stats: BatchStats) {
@@ -87,13 +91,19 @@ impl Engine {
         let (commands, inbox) = mpsc::unbounded_channel();
         let stores = parts.stores.clone();
         let roster = Arc::new(Roster::new(Arc::clone(&stores.directory)));
-        let new_notice = Arc::new(Notify::new());
+        let (new_notice, new_mail) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         attach(Arc::new(Hub {
             roster: Arc::clone(&roster),
             commands: commands.clone(),
             batches: run::BatchMetrics::new(),
             new_notice: Arc::clone(&new_notice),
+            new_mail: Arc::clone(&new_mail),
         }));
+        stores.notices.keep_mails(parts.mailer.is_some()).await?;
+        let counts = mail::Counts::new();
+        let office = parts.mailer.as_ref().map(|mailer| {
+            PostOffice::new(stores.clone(), Arc::clone(&parts.clock), Arc::clone(mailer), counts)
+        });
         let repairs = Arc::new(AtomicU64::new(0));
         let announcer = Announcer::new(stores.clone(), Arc::clone(&roster), parts.wording);
         let rates = Arc::new(AppRates::new(Arc::clone(&parts.clock)));
@@ -103,7 +113,9 @@ impl Engine {
         let new_task = Arc::new(Notify::new());
         let tasks = tokio::spawn(worker.run(Arc::clone(&new_task)));
         let announcing = tokio::spawn(announcer.run(new_notice));
-        let running = Running { dispatcher, tasks, announcing, commands: commands.clone() };
+        let mailing = office.map(|office| tokio::spawn(office.run(new_mail)));
+        let running =
+            Running { dispatcher, tasks, announcing, mailing, commands: commands.clone() };
         Ok((Self { stores, roster, rates, commands, repairs, new_task }, running))
     }
 
@@ -152,8 +164,13 @@ impl Engine {
         endpoint: EndpointKey,
         forced: Option<Forced>,
     ) -> Result<(), StoreError> {
+        self.order(endpoint, ByHand::Forced(forced)).await
+    }
+
+    /// Carries out what somebody decided; answers once that is stored.
+    pub async fn order(&self, endpoint: EndpointKey, order: ByHand) -> Result<(), StoreError> {
         let (reply, wait) = oneshot::channel();
-        let _gone = self.commands.send(Command::Force(endpoint, forced, reply));
+        let _gone = self.commands.send(Command::Order(endpoint, order, reply));
         wait.await.unwrap_or(Err(StoreError::Overloaded))
     }
 
@@ -230,6 +247,7 @@ impl Running {
         // What these have begun is in the store's hands, and done whole or not at all.
         self.tasks.abort();
         self.announcing.abort();
+        self.mailing.inspect(JoinHandle::abort);
         let _gone = self.commands.send(Command::Drain(grace));
         let _ended = self.dispatcher.await;
     }

@@ -65,6 +65,16 @@ pub enum Event {
         /// Until then.
         until: Timestamp,
     },
+    /// An endpoint was suspended.
+    EndpointSuspended {
+        /// Which.
+        endpoint: Arc<Endpoint>,
+    },
+    /// A delivered probe ended its suspension.
+    EndpointResumed {
+        /// Which.
+        endpoint: Arc<Endpoint>,
+    },
     /// Sending is paused because the fault is ours.
     SendingPaused {
         /// For how long.

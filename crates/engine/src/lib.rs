@@ -11,6 +11,7 @@ pub mod engine;
 pub mod events;
 pub mod ingest;
 pub mod lanes;
+pub mod mail;
 pub mod parts;
 pub mod record;
 pub mod roster;
@@ -22,5 +23,5 @@ pub mod transport;
 
 pub use admit::{Held, HeldBy};
 pub use engine::{Engine, Running};
-pub use parts::{BreakerView, NextSend, Parts, Paused, Situation, Stores};
+pub use parts::{BreakerView, ByHand, NextSend, Parts, Paused, Situation, Stores};
 pub use settings::Settings;

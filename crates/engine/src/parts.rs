@@ -11,6 +11,7 @@ pub use store::Stores;
 use crate::admit::Held;
 use crate::announce::Wording;
 use crate::events::Observer;
+use crate::mail::Mailer;
 use crate::settings::Settings;
 use crate::transport::Transport;
 
@@ -30,19 +31,31 @@ pub struct Parts {
     pub observer: Arc<dyn Observer>,
     /// What is said of a notice.
     pub wording: Wording,
+    /// Who sends e-mails; without anybody none is kept.
+    pub mailer: Option<Arc<dyn Mailer>>,
     /// Where ids in flight also stand, so that a delivery that kills the process is found; `None`
     /// for no such file.
     pub inflight_path: Option<std::path::PathBuf>,
 }
 
+/// What somebody decides about what is sent to an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByHand {
+    /// All of it or nothing, until somebody decides otherwise; `None`: what the rules say, from now
+    /// on.
+    Forced(Option<Forced>),
+    /// Nothing but a probe now and then, until one is delivered.
+    Suspended,
+}
+
 /// A breaker as the API shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerView {
-    /// `closed`, `open` or `halfOpen`.
+    /// `closed`, `open`, `halfOpen` or `suspended`.
     pub state: &'static str,
     /// Since when.
     pub since: Timestamp,
-    /// When it lets a probe through.
+    /// When it, or the suspension, lets a probe through.
     pub open_until: Option<Timestamp>,
     /// Failures in a row.
     pub consecutive_failures: u32,

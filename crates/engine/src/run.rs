@@ -16,7 +16,7 @@ use domain::attempt::Attempt;
 use domain::delivery::Pending;
 use domain::endpoint::Endpoint;
 use domain::ids::{AppKey, EndpointKey, MessageKey};
-use resilience::{Chance, Clock, Forced, Timestamp};
+use resilience::{Chance, Clock, Timestamp};
 use store::StoreError;
 use store::commits::Fresh;
 use store::ledger::{LaneState, Recorded};
@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 
 use crate::deliver::Courier;
 use crate::events::Observer;
-use crate::parts::{BreakerView, NextSend, Parts, Situation, Stores};
+use crate::parts::{BreakerView, ByHand, NextSend, Parts, Situation, Stores};
 use crate::settings::Settings;
 
 use entry::Entry;
@@ -105,19 +105,14 @@ pub enum Command {
     SuspectsStored(Result<(), StoreError>),
     // The list of suspects was kept, or not.
     SuspectsKept(Result<(), StoreError>),
-    // A forced state was kept, or not; what was forced before.
-    ForceKept(
-        EndpointKey,
-        Option<Forced>,
-        Result<(), StoreError>,
-        oneshot::Sender<Result<(), StoreError>>,
-    ),
+    // What somebody decided was kept, or not; how things stood before.
+    OrderKept(Box<LaneState>, Result<(), StoreError>, oneshot::Sender<Result<(), StoreError>>),
     // A lane's state was kept, or not.
     LaneKept(EndpointKey, Result<(), StoreError>),
     // Questions and orders from the engine's door.
     Settled(oneshot::Sender<()>),
     Breaker(EndpointKey, oneshot::Sender<BreakerView>),
-    Force(EndpointKey, Option<Forced>, oneshot::Sender<Result<(), StoreError>>),
+    Order(EndpointKey, ByHand, oneshot::Sender<Result<(), StoreError>>),
     NextSends(Vec<EndpointKey>, oneshot::Sender<Vec<NextSend>>),
     Situation((EndpointKey, MessageKey), oneshot::Sender<Situation>),
     // Somebody put this delivery back by hand.
@@ -305,13 +300,13 @@ impl Dispatcher {
             Command::Weighed(slot, bytes) => self.flights.weigh(slot, bytes),
             Command::Polled(read, asked_at) => self.polled(read, asked_at, now),
             Command::SuspectsKept(answer) => self.suspects_kept(answer),
-            Command::ForceKept(endpoint, before, answer, reply) => {
-                self.force_kept(endpoint, before, &answer);
+            Command::OrderKept(before, answer, reply) => {
+                self.order_kept(&before, &answer);
                 let _gone = reply.send(answer);
             }
             Command::Settled(reply) => self.settled(reply),
             Command::Breaker(endpoint, reply) => self.show_breaker(endpoint, reply, now),
-            Command::Force(endpoint, forced, reply) => self.force(endpoint, forced, reply),
+            Command::Order(endpoint, order, reply) => self.order(endpoint, order, reply),
             Command::LaneKept(endpoint, answer) => self.lane_kept(endpoint, &answer),
             Command::NextSends(endpoints, reply) => self.next_sends(&endpoints, reply, now),
             Command::Situation(of, reply) => self.show_situation(of, reply, now),

@@ -21,6 +21,27 @@ pub enum HeaderFamilies {
     Svix,
 }
 
+/// When an endpoint that fails is suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suspending {
+    /// After failing so long without a success in between; `None` for never.
+    pub after: Option<Duration>,
+    /// After so long its owner is warned; `None` for never.
+    pub warn_after: Option<Duration>,
+    /// A probe is made so often.
+    pub probe_every: Duration,
+}
+
+impl Default for Suspending {
+    fn default() -> Self {
+        Self {
+            after: Some(Duration::from_secs(60 * 60)),
+            warn_after: Some(Duration::from_secs(30 * 60)),
+            probe_every: Duration::from_secs(10 * 60),
+        }
+    }
+}
+
 /// Settings of the engine.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -28,6 +49,8 @@ pub struct Settings {
     pub retry: RetrySettings,
     /// Breaker where an endpoint has none of its own.
     pub breaker: BreakerConfig,
+    /// When an endpoint that fails is suspended.
+    pub suspending: Suspending,
     /// Deadline of one attempt, DNS to last body byte.
     pub attempt_deadline: Duration,
     /// Part of it that connecting may take.
@@ -69,6 +92,7 @@ impl Default for Settings {
         Self {
             retry: RetrySettings::default(),
             breaker: BreakerConfig::default(),
+            suspending: Suspending::default(),
             attempt_deadline: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
             window_start: 4,

@@ -162,7 +162,7 @@ impl Breaker {
             return None;
         }
         if self.trial.succeed(permit.probe) < self.rules.half_open.close_after {
-            self.let_probe(now);
+            self.end_wait(now);
             return None;
         }
         self.close(now);
@@ -222,7 +222,7 @@ impl Breaker {
             return;
         }
         self.trial.free(permit.probe);
-        self.let_probe(now);
+        self.end_wait(now);
     }
 
     /// Sets the state by hand, or gives it back to the rules with `None`.
@@ -233,6 +233,12 @@ impl Breaker {
     pub const fn force(&mut self, forced: Option<Forced>, now: Timestamp) {
         self.forced = forced;
         self.since = now;
+    }
+
+    /// Ends the open time: whoever asks next may probe. The owner found another reason to wait, and
+    /// keeps the time of it.
+    pub fn end_wait(&mut self, now: Timestamp) {
+        self.open_until = self.open_until.map(|until| until.min(now));
     }
 
     /// Closed, unforced, and with nothing counted, as at the beginning; what is out is late.
@@ -296,11 +302,6 @@ impl Breaker {
     /// time.
     fn is_due(&self, until: Timestamp, now: Timestamp) -> bool {
         now >= until || now.plus(self.open_for) < self.since
-    }
-
-    /// The open time is over for whoever asks next.
-    fn let_probe(&mut self, now: Timestamp) {
-        self.open_until = self.open_until.map(|until| until.min(now));
     }
 
     fn failed(

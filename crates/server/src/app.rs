@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::events::{Observer, Unobserved};
+use engine::mail::Mailer;
 use engine::transport::dns::system::SystemSource;
 use engine::transport::http1::{HttpOptions, HttpTransport};
 use engine::{Engine, Parts, Stores, announce};
@@ -37,6 +38,7 @@ use crate::http::limits::Budget;
 use crate::http::serve::{self, Serving};
 use crate::http::token_rate::TokenRates;
 use crate::http::tokens::Tokens;
+use crate::mail::SmtpMailer;
 use crate::reports::Reports;
 use crate::schema_check::SchemaCheck;
 use crate::state::Shared;
@@ -293,18 +295,20 @@ fn parts(
     let stores = store.roles();
     let resolver = Arc::new(SystemSource::cached());
     let options = HttpOptions::new(settings.guard.clone(), resolver, Arc::clone(&clock));
+    let installation = stores.directory.installation();
     let chance = FromOs::new().map_err(|fault| format!("no random numbers: {fault}"))?;
     Ok(Parts {
         settings: engine::Settings {
             retry: settings.retry.clone(),
             breaker: settings.breaker.clone(),
+            suspending: settings.suspending,
             attempt_deadline: settings.attempt_deadline,
             connect_timeout: settings.connect_timeout,
             window_start: settings.window_start,
             window_max: settings.window_max,
             lane_hold_max: settings.lane_hold_max,
             header_families: settings.signing_headers,
-            installation: stores.directory.installation(),
+            installation,
             retention: settings.retention,
             replay_rate_per_s: settings.replay_rate_per_s,
             ..engine::Settings::default()
@@ -315,8 +319,15 @@ fn parts(
         chance: Box::new(chance),
         observer,
         wording: notice::payload,
+        mailer: mailer(settings, installation)?,
         inflight_path: Some(settings.data_dir.join("inflight")),
     })
+}
+
+fn mailer(settings: &Settings, installation: [u8; 16]) -> Result<Option<Arc<dyn Mailer>>, String> {
+    let Some(smtp) = &settings.smtp else { return Ok(None) };
+    let mailer = SmtpMailer::new(smtp, installation)?;
+    Ok(Some(Arc::new(mailer)))
 }
 
 async fn upkeep(shared: Arc<Shared>) {

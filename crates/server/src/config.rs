@@ -6,10 +6,11 @@
 
 pub(crate) mod bounds;
 mod error;
-mod hidden;
+pub(crate) mod hidden;
 pub(crate) mod raw;
 mod reader;
 pub(crate) mod settings;
+pub(crate) mod smtp;
 pub(crate) mod source;
 
 use std::path::Path;

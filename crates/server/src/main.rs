@@ -8,6 +8,7 @@ mod cli;
 mod config;
 mod demo;
 mod http;
+mod mail;
 mod reports;
 mod schema_check;
 mod simulate;

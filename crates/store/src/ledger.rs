@@ -44,6 +44,15 @@ pub enum Follow {
     Unchanged,
 }
 
+/// An endpoint that nothing is sent to but a probe now and then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suspended {
+    /// Since then.
+    pub since: Timestamp,
+    /// The next probe is made then.
+    pub probe_at: Timestamp,
+}
+
 /// What of a lane must survive a restart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneState {
@@ -59,6 +68,42 @@ pub struct LaneState {
     pub rejected_until: Option<Timestamp>,
     /// How long that hold was, for the next one.
     pub rejected_for: Duration,
+    /// The owner was told that the endpoint fails, since the last success.
+    pub warned: bool,
+    /// Suspended.
+    pub suspended: Option<Suspended>,
+}
+
+/// What a lane's owner was told of its suspension, by the state that was written last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// That the endpoint fails.
+    pub warned: bool,
+    /// That it is suspended since then.
+    pub suspended_since: Option<Timestamp>,
+}
+
+impl LaneState {
+    /// What its owner is told once it is written.
+    pub fn told(&self) -> Told {
+        Told { warned: self.warned, suspended_since: self.suspended.map(|on| on.since) }
+    }
+
+    /// What it is to an owner who was told `before`: whoever writes it notes that in the same
+    /// transaction, so that it is told once, however often and on whatever way it is written.
+    pub fn news_after(&self, before: Told) -> Option<News> {
+        let failing_since = self.breaker.failing_since;
+        match (before.suspended_since, self.told().suspended_since) {
+            (before, Some(since)) if before != Some(since) => {
+                Some(News::EndpointSuspended { failing_since })
+            }
+            (Some(_), None) => Some(News::EndpointResumed),
+            (None, None) if self.warned && !before.warned => {
+                failing_since.map(|failing_since| News::EndpointFailing { failing_since })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// One result to record.
@@ -81,7 +126,8 @@ pub struct Record {
     pub news: RecordNews,
 }
 
-/// What of a result is news; that it disables the endpoint is news by itself.
+/// What of a result is news; that it disables the endpoint, or changes how far its suspension has
+/// come, is news by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordNews {
     /// About the delivery.
@@ -119,7 +165,9 @@ pub trait Ledger: Send + Sync {
     /// none is recorded and the same call may be made again.
     fn record(&self, records: Vec<Record>) -> Reply<'static, Vec<Recorded>>;
 
-    /// Writes lane states that no result carries (forced states, holds lifted).
+    /// Writes lane states that no result carries (forced states, holds lifted). What changes of a
+    /// suspension is noted with the state that changes it ([`LaneState::news_after`]), here as in
+    /// [`Ledger::record`].
     fn keep_lanes(&self, lanes: Vec<LaneState>) -> Reply<'static, ()>;
 
     /// Replaces the list of suspects.

@@ -68,7 +68,9 @@ impl MemoryStore {
 
     /// What a restart now would find: everything committed, nothing else, and nobody attached.
     pub fn crash_image(&self) -> Arc<Self> {
-        Self::with(Arc::clone(&self.shared.clock), self.shared.state().clone())
+        let mut state = self.shared.state().clone();
+        state.keeps_mails = false;
+        Self::with(Arc::clone(&self.shared.clock), state)
     }
 
     /// Every message, oldest first.

@@ -2,10 +2,13 @@
 //!
 //! Whoever changes something writes the notice of it in the same transaction, if the organisation
 //! is told of such things ([`domain::notice`]). A notice leaves in the transaction that accepts its
-//! message, so that it is told once.
+//! message, so that it is told once. News of the suspension of an endpoint that names somebody to
+//! write to are kept as [`Mail`] too, until whoever sends it says that it has gone.
 //! Never: match endpoints or word a message; the caller did that.
 
-use domain::notice::Notice;
+use domain::ids::EndpointKey;
+use domain::notice::{News, Notice};
+use resilience::Timestamp;
 
 use crate::Reply;
 use crate::inbox::{Accepted, NewMessage};
@@ -19,6 +22,19 @@ pub struct Kept {
     pub notice: Notice,
 }
 
+/// An e-mail that was not sent yet. Whom it goes to and what else it says is read when it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mail {
+    /// Its place in the order of commits; never given twice.
+    pub place: u64,
+    /// The endpoint it is about.
+    pub endpoint: EndpointKey,
+    /// What happened to it.
+    pub news: News,
+    /// When that was written.
+    pub at: Timestamp,
+}
+
 /// What waits to be told.
 pub trait Notices: Send + Sync {
     /// The oldest ones, in order, at most `limit`.
@@ -29,4 +45,10 @@ pub trait Notices: Send + Sync {
     fn post(&self, place: u64, message: NewMessage) -> Reply<'static, Option<Accepted>>;
     /// Takes out a notice that nobody is to be told of any more.
     fn discard(&self, place: u64) -> Reply<'static, ()>;
+    /// Whether e-mails are kept from now on; once the store is opened they are not.
+    fn keep_mails(&self, keep: bool) -> Reply<'static, ()>;
+    /// The oldest e-mails beyond `after`, in order, at most `limit`.
+    fn mails(&self, after: u64, limit: usize) -> Reply<'_, Vec<Mail>>;
+    /// Takes out an e-mail that was sent, or is not to be sent any more.
+    fn mailed(&self, place: u64) -> Reply<'static, ()>;
 }

@@ -150,6 +150,7 @@ impl PostgresStore {
             clock: options.clock,
             door: Door::new(queue, room),
             commits: OnceLock::new(),
+            keeps_mails: Arc::default(),
             depth: 0.into(),
         });
         let tx = writer::open(first, &shared, last).await?;

@@ -130,6 +130,21 @@ pub(crate) enum Endpoint {
         #[arg(value_enum)]
         state: State,
     },
+    /// Suspends it: nothing is sent but a probe now and then, until one is delivered.
+    Suspend {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Resumes it: everything is sent again.
+    Resume {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Disables it: nothing is sent until `update … --disabled false`.
+    Disable {
+        #[command(flatten)]
+        place: Place,
+    },
     /// Puts dead letters of a span back, as a background task.
     Recover {
         #[command(flatten)]
@@ -175,6 +190,16 @@ pub(crate) enum State {
     Auto,
 }
 
+impl State {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+            Self::Auto => "auto",
+        }
+    }
+}
+
 impl Place {
     fn path<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
         let mut path = vec!["app", &self.app, "endpoint", &self.endpoint];
@@ -218,7 +243,14 @@ impl Endpoint {
             }
             Self::Headers { place, set, remove } => headers(&place, &set, &remove)?.into(),
             Self::Breaker { place } => Call::get(&place.path(&["breaker"])).into(),
-            Self::Force { place, state } => force(&place, state)?.into(),
+            Self::Force { place, state } => force(&place, state.text())?.into(),
+            Self::Suspend { place } => force(&place, "suspended")?.into(),
+            Self::Resume { place } => force(&place, State::Auto.text())?.into(),
+            Self::Disable { place } => {
+                let mut body = Body::default();
+                body.set("disabled", &true)?;
+                Call::patch(&place.path(&[]), body).into()
+            }
             Self::Recover { place, span } => task(&place, "recover", &span, now)?.into(),
             Self::ReplayMissing { place, span } => {
                 task(&place, "replay-missing", &span, now)?.into()
@@ -255,14 +287,9 @@ fn headers(place: &Place, set: &[(String, String)], remove: &[String]) -> Result
     Ok(Call::patch(&path, body).shown(View::Said("the headers are changed".to_owned())))
 }
 
-fn force(place: &Place, state: State) -> Result<Call, Failure> {
-    let name = match state {
-        State::Open => "open",
-        State::Closed => "closed",
-        State::Auto => "auto",
-    };
+fn force(place: &Place, state: &str) -> Result<Call, Failure> {
     let mut body = Body::default();
-    body.set("state", &name)?;
+    body.set("state", &state)?;
     Ok(Call::post(&place.path(&["breaker"]), body))
 }
 

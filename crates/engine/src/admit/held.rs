@@ -70,9 +70,8 @@ impl Gate {
     /// Until when breaker and holds keep everything back: `Go`, when they do not, or what they
     /// wait for.
     pub fn waits(&self, now: Timestamp) -> Decision {
-        let steps = [self.breaker_decision(now), self.hold.decide(now), self.refusals.decide(now)];
         let mut latest = Decision::Go;
-        for step in steps {
+        for step in self.steps(now) {
             match (step, latest) {
                 (Decision::Go | Decision::Probe, _) => {}
                 (Decision::Wait(Some(until)), Decision::Wait(Some(known))) => {

@@ -8,6 +8,7 @@ use super::*;
 
 mod ends;
 mod probes;
+mod suspension;
 
 const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 
@@ -21,6 +22,7 @@ fn settings() -> GateSettings {
         window: (4, 64),
         rate: None,
         hold_max: Duration::from_secs(900),
+        suspending: Suspending::default(),
     }
 }
 

@@ -7,6 +7,7 @@ mod retention;
 mod rig;
 mod storage;
 mod suspects;
+mod suspension;
 
 use std::sync::atomic::AtomicBool;
 
@@ -105,6 +106,7 @@ async fn world(script: fn() -> Script) -> World {
         chance: Box::new(Seeded::new(1)),
         observer: Arc::new(Unobserved),
         wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
+        mailer: None,
         inflight_path: None,
     };
     let attached = Arc::clone(&store);

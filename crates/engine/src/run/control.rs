@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::{EndpointKey, MessageKey};
-use resilience::{Breaker, Forced, Timestamp};
+use resilience::Timestamp;
 use store::StoreError;
+use store::ledger::LaneState;
 use tokio::sync::oneshot;
 
-use super::lane::{Home, Lane};
+use super::lane::{Home, Lane, server_gate};
 use super::{Asked, Command, Dispatcher};
-use crate::admit::state_name;
-use crate::parts::BreakerView;
+use crate::admit::Gate;
+use crate::parts::{BreakerView, ByHand};
 
 /// Failed commits after which draining gives up on results that cannot be stored.
 const DRAIN_FAILURES_MAX: u32 = 3;
@@ -39,19 +40,18 @@ impl Dispatcher {
     /// The breaker of an endpoint, and what else holds its lane.
     pub(super) fn breaker(&self, endpoint: EndpointKey, now: Timestamp) -> BreakerView {
         let home = self.lanes.get(&endpoint).map(|lane| &lane.home);
-        let settings = || self.settings.breaker.clone();
-        let view = match (home, self.kept.get(&endpoint)) {
-            (Some(Home::Known(known)), _) => view(known.gate.breaker(), now),
-            (_, Some(kept)) => view(&Breaker::restore(settings(), kept.breaker.clone()), now),
-            _ => view(&Breaker::new(settings(), now), now),
+        let fresh = || Gate::new(server_gate(&self.settings), now);
+        let view = match home {
+            Some(Home::Known(known)) => view(&known.gate, now),
+            _ => view(&self.kept_gate(endpoint, now).unwrap_or_else(fresh), now),
         };
         BreakerView { hold: self.held(endpoint, now), ..view }
     }
 
-    pub(super) fn force(
+    pub(super) fn order(
         &mut self,
         endpoint: EndpointKey,
-        forced: Option<Forced>,
+        order: ByHand,
         reply: oneshot::Sender<Result<(), StoreError>>,
     ) {
         let now = self.clock.now();
@@ -62,36 +62,34 @@ impl Dispatcher {
                 let _gone = reply.send(Err(StoreError::Missing("endpoint")));
                 return;
             }
-            Home::Unknown => return self.force_when_loaded(endpoint, forced, reply),
+            Home::Unknown => return self.order_when_loaded(endpoint, order, reply),
         };
-        let before = known.gate.breaker().snapshot().forced;
-        known.gate.force(forced, now);
+        let before = Box::new(known.gate.kept(endpoint));
+        match order {
+            ByHand::Forced(forced) => known.gate.force(forced, now),
+            ByHand::Suspended => known.gate.suspend(now),
+        }
         let state = known.gate.kept(endpoint);
         known.kept = Some(state.clone());
         let kept = self.stores.ledger.keep_lanes(vec![state]);
-        self.report(async move { Command::ForceKept(endpoint, before, kept.await, reply) });
+        self.report(async move { Command::OrderKept(before, kept.await, reply) });
         self.enqueue(endpoint);
     }
 
     /// What could not be stored is not in force.
-    pub(super) fn force_kept(
-        &mut self,
-        endpoint: EndpointKey,
-        before: Option<Forced>,
-        answer: &Result<(), StoreError>,
-    ) {
-        let now = self.clock.now();
+    pub(super) fn order_kept(&mut self, before: &LaneState, answer: &Result<(), StoreError>) {
+        let (now, endpoint) = (self.clock.now(), before.endpoint);
         if let (Err(_), Some(known)) = (answer, self.known(endpoint)) {
-            known.gate.force(before, now);
+            known.gate.undo(before, now);
             known.kept = None;
             self.enqueue(endpoint);
         }
     }
 
-    fn force_when_loaded(
+    fn order_when_loaded(
         &mut self,
         endpoint: EndpointKey,
-        forced: Option<Forced>,
+        order: ByHand,
         reply: oneshot::Sender<Result<(), StoreError>>,
     ) {
         let (directory, commands) = (Arc::clone(&self.stores.directory), self.commands.clone());
@@ -102,7 +100,7 @@ impl Dispatcher {
             let _gone = commands.send(Command::Loaded(endpoint, read));
             match failed {
                 Some(error) => drop(reply.send(Err(error))),
-                None => drop(commands.send(Command::Force(endpoint, forced, reply))),
+                None => drop(commands.send(Command::Order(endpoint, order, reply))),
             }
         });
     }
@@ -181,13 +179,14 @@ impl Dispatcher {
     }
 }
 
-fn view(breaker: &Breaker, now: Timestamp) -> BreakerView {
-    let snapshot = breaker.snapshot();
+fn view(gate: &Gate, now: Timestamp) -> BreakerView {
+    let snapshot = gate.breaker().snapshot();
+    let suspended = gate.suspended();
     BreakerView {
-        state: state_name(breaker, now),
-        since: snapshot.since,
-        open_until: snapshot.open_until,
-        consecutive_failures: breaker.consecutive_failures(),
+        state: gate.state_name(now),
+        since: suspended.map_or(snapshot.since, |on| on.since),
+        open_until: suspended.map_or(snapshot.open_until, |on| Some(on.probe_at)),
+        consecutive_failures: gate.breaker().consecutive_failures(),
         forced: snapshot.forced,
         hold: None,
         as_of: now,

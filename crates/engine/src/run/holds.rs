@@ -49,8 +49,12 @@ impl Dispatcher {
     }
 
     /// An endpoint changed that has not been read since the start. How it differs is not known: a
-    /// hold after refusals ends in any case.
+    /// hold after refusals ends in any case, and if it is suspended a probe may go.
     pub(super) fn trust_unread(&mut self, endpoint: EndpointKey) {
+        let now = self.seen_at;
+        if let Some(on) = self.kept.get_mut(&endpoint).and_then(|kept| kept.suspended.as_mut()) {
+            on.probe_at = now;
+        }
         if let Some(kept) = self.kept.get_mut(&endpoint)
             && kept.rejected_until.take().is_some()
         {
@@ -97,17 +101,18 @@ impl Dispatcher {
     }
 
     /// A send by hand says nothing to breaker and window, but its success ends a hold after
-    /// refusals.
+    /// refusals, and a suspension.
     pub(super) fn settle_manual(
         &mut self,
         key: EndpointKey,
         attempt: &Attempt,
         class: Class,
     ) -> Settled {
-        if let (Class::Success, Some(known)) = (class, self.known(key)) {
-            known.gate.succeed_by_hand(attempt.started_at);
+        let now = self.seen_at;
+        match (class, self.known(key)) {
+            (Class::Success, Some(known)) => known.gate.succeed_by_hand(attempt.started_at, now),
+            _ => Settled::default(),
         }
-        Settled::default()
     }
 
     /// What holds the lane beside its breaker.
@@ -147,7 +152,7 @@ impl Dispatcher {
     }
 
     /// The gate of a lane whose endpoint was not read since the start.
-    fn kept_gate(&self, endpoint: EndpointKey, now: Timestamp) -> Option<Gate> {
+    pub(super) fn kept_gate(&self, endpoint: EndpointKey, now: Timestamp) -> Option<Gate> {
         let kept = self.kept.get(&endpoint)?;
         Some(Gate::restore(server_gate(&self.settings), kept, now))
     }

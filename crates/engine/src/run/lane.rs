@@ -229,7 +229,11 @@ impl Known {
         if self.endpoint.spec.disabled.is_some() && endpoint.spec.disabled.is_none() {
             self.gate.restart_window();
         }
-        let hold_ended = asks_differently(&self.endpoint, endpoint) && self.gate.trust();
+        let asks_differently = asks_differently(&self.endpoint, endpoint);
+        let hold_ended = asks_differently && self.gate.trust();
+        if asks_differently {
+            self.gate.let_probe(now);
+        }
         self.endpoint = Arc::clone(endpoint);
         Renewed { is_strict_now: self.is_strict() && !was_strict, hold_ended }
     }
@@ -329,6 +333,7 @@ pub(super) fn server_gate(settings: &Settings) -> GateSettings {
         window: (settings.window_start, settings.window_max),
         rate: None,
         hold_max: settings.lane_hold_max.max(Duration::from_secs(1)),
+        suspending: settings.suspending,
     }
 }
 

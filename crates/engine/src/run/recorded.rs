@@ -1,5 +1,5 @@
-//! Results on their way: they go to the ledger in batches, and — once committed — their rows are let
-//! go.
+//! Results on their way: they go to the ledger in batches, and — once committed — their rows are
+//! let go.
 //!
 //! A result stays in memory until it is committed; a failed commit is tried again.
 //! Never: release an id before its record is committed.

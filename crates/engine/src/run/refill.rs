@@ -198,7 +198,7 @@ impl Dispatcher {
 
     /// Once a second: figures of all lanes, held lanes whose rows grow old, idle lanes to forget.
     fn look_after_lanes(&mut self, now: Timestamp) {
-        let (mut held, mut open, mut half_open) = (0_u32, 0_u32, 0_u32);
+        let (mut held, mut open, mut half_open, mut suspended) = (0_u32, 0_u32, 0_u32, 0_u32);
         let mut holds = [0_u32; HeldBy::ALL.len()];
         let mut idle = Vec::new();
         for (endpoint, lane) in &self.lanes {
@@ -208,6 +208,7 @@ impl Dispatcher {
             match known.gate.state_name(now) {
                 "open" => open += 1,
                 "halfOpen" => half_open += 1,
+                "suspended" => suspended += 1,
                 _ => {}
             }
             if let Some(held) = lane.held(now) {
@@ -223,6 +224,7 @@ impl Dispatcher {
         self.telemetry.holds(holds);
         self.telemetry.breakers_open.set(f64::from(open));
         self.telemetry.breakers_half_open.set(f64::from(half_open));
+        self.telemetry.suspended.set(f64::from(suspended));
         idle.sort_unstable();
         for (endpoint, blocked) in idle {
             self.sweep(endpoint, now);

@@ -103,6 +103,7 @@ pub(super) struct Telemetry {
     holds: [Gauge; HeldBy::ALL.len()],
     pub(super) breakers_open: Gauge,
     pub(super) breakers_half_open: Gauge,
+    pub(super) suspended: Gauge,
     pub(super) ids: Gauge,
     paused: Gauge,
 }
@@ -130,6 +131,7 @@ impl Telemetry {
             holds: HeldBy::ALL.map(|by| gauge!("peyk_holds", "reason" => by.name())),
             breakers_open: gauge!("peyk_breakers", "state" => "open"),
             breakers_half_open: gauge!("peyk_breakers", "state" => "half_open"),
+            suspended: gauge!("peyk_breakers", "state" => "suspended"),
             ids: gauge!("peyk_lane_ids"),
             paused: gauge!("peyk_sending_paused"),
         }

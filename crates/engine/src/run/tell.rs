@@ -61,6 +61,12 @@ impl Dispatcher {
         if let Some(until) = settled.refused_until {
             self.observer.observe(&Event::RefusalsHeld { endpoint: endpoint(), until });
         }
+        if settled.suspended {
+            self.observer.observe(&Event::EndpointSuspended { endpoint: endpoint() });
+        }
+        if settled.resumed {
+            self.observer.observe(&Event::EndpointResumed { endpoint: endpoint() });
+        }
         if gone {
             self.observer.observe(&Event::EndpointGone { endpoint: endpoint() });
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use domain::ids::{EndpointKey, MessageKey};
 use domain::message::Envelope;
+use engine::mail::{Letter, Mailer, Mailing};
 use resilience::{Chance, Clock, Seeded, Timestamp};
 use store::ledger::{LaneState, Ledger, Record, Recorded, Suspect};
 use store::memory::MemoryStore;
@@ -165,5 +166,14 @@ impl Ledger for Lagging {
 
     fn suspects(&self) -> Reply<'_, Vec<Suspect>> {
         self.inner.suspects()
+    }
+}
+
+/// A mail server that never answers: what owners are told stays in sight.
+pub struct Deaf;
+
+impl Mailer for Deaf {
+    fn send(&self, _: Letter) -> Mailing<'_> {
+        Box::pin(std::future::pending())
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use domain::delivery::DeliveryState;
 use domain::endpoint::Disabled;
 use domain::ids::{EndpointKey, MessageKey};
-use engine::Engine;
+use engine::{ByHand, Engine};
 use resilience::{Chance, Forced, Seeded};
 use store::dead_letters::DeadLetters;
 use store::directory::{Directory, EndpointChange};
@@ -116,7 +116,10 @@ impl Desk {
         let endpoint = self.any(chance);
         self.known(endpoint, |known| (known.by_hand, known.forced_open) = (true, false));
         let forced = one_of(chance, &[Some(Forced::Open), Some(Forced::Closed), None]);
-        if self.engine.force(endpoint, forced).await.is_err() {
+        let suspends = chance.below(4) == 0;
+        let order = if suspends { ByHand::Suspended } else { ByHand::Forced(forced) };
+        let forced = forced.filter(|_| !suspends);
+        if self.engine.order(endpoint, order).await.is_err() {
             return;
         }
         sleep(Duration::from_millis(400)).await;

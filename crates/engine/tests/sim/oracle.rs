@@ -215,6 +215,7 @@ impl Oracle {
             self.check_scheduled(seen, *row, wall);
             self.check_order(seen, *row, &rows);
             self.check_breaker(seen, wall);
+            self.check_suspension(seen, wall);
         }
         self.note((seen, trigger));
         let life = self.life;
@@ -362,6 +363,25 @@ impl Oracle {
         let closed = probes.iter().any(|hit| hit.status.is_some_and(|status| status / 100 == 2));
         if !closed && probes.iter().any(|hit| !hit.over) {
             self.wrong(format!("{seen:?} is a second probe beside {probes:?}"));
+        }
+    }
+
+    /// Suspended: nothing but one probe, and that not before its time.
+    fn check_suspension(&mut self, seen: Seen, wall: Timestamp) {
+        let known = self.known[&seen.endpoint].clone();
+        let Some(on) = self.lane(seen.endpoint).and_then(|lane| lane.suspended) else { return };
+        if known.by_hand || self.stepped || wall <= on.since.plus(LAG) {
+            return;
+        }
+        // One that is switched off and on again is probed at once.
+        if on.probe_at > wall && !known.disturbed {
+            self.wrong(format!("{seen:?} sent to a suspended endpoint: {on:?} {wall:?}"));
+        }
+        let probe =
+            |hit: &&Hit| hit.wall > on.since.plus(LAG) && hit.trigger == Some(Trigger::Scheduled);
+        let others = self.out(Some(seen.endpoint)).filter(probe).count();
+        if others > 0 {
+            self.wrong(format!("{seen:?} is one probe of {others} to a suspended endpoint"));
         }
     }
 

@@ -13,6 +13,7 @@ use domain::message::{ContentType, MessageSpec};
 use domain::policy::{RetrySettings, Strategy};
 use engine::Settings;
 use engine::ingest::Post;
+use engine::settings::Suspending;
 use resilience::{BreakerConfig, Chance, Seeded};
 use store::conformance::samples;
 use store::directory::IdOrUid;
@@ -50,6 +51,11 @@ pub fn settings(chance: &mut Seeded) -> Settings {
             open_for: Duration::from_secs(20),
             open_for_max: Duration::from_secs(90),
             ..BreakerConfig::default()
+        },
+        suspending: Suspending {
+            after: one_of(chance, &[None, Some(60), Some(150)]).map(Duration::from_secs),
+            warn_after: one_of(chance, &[None, Some(20)]).map(Duration::from_secs),
+            probe_every: Duration::from_secs(one_of(chance, &[5, 45, 100])),
         },
         attempt_deadline: Duration::from_secs(10),
         window_start: 2,
@@ -109,6 +115,7 @@ pub fn endpoint(chance: &mut Seeded, number: u64) -> EndpointSpec {
     EndpointSpec {
         throttle_rate: one_of(chance, &[None, None, Some(2), Some(50)]),
         ordering: one_of(chance, &kinds),
+        contact_email: samples::full_endpoint().contact_email,
         ..samples::endpoint_to(&format!("https://h{number}.example/"))
     }
 }

@@ -6,10 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::delivery::DeliveryState;
 use domain::ids::{EndpointKey, MessageKey};
+use domain::notice::News;
 use futures_util::FutureExt;
 use resilience::{Clock, Forced, Timestamp};
 use store::dead_letters::DeadFilter;
+use store::ledger::{LaneState, Told};
 use store::memory::MemoryStore;
+use store::notices::Notices;
 use store::queue::Queue;
 
 use super::oracle::{Oracle, Seen};
@@ -40,6 +43,7 @@ impl Oracle {
             *self.excused.entry((seen.message, seen.endpoint)).or_default() += 1;
         }
         let lanes = image.lane_states().now_or_never().expect("at once").expect("no failure");
+        self.check_mails(image, &lanes);
         for (endpoint, known) in &mut self.known {
             known.hold_until = None;
             let kept = lanes.iter().find(|lane| lane.endpoint == *endpoint);
@@ -47,6 +51,40 @@ impl Oracle {
             known.forced_open = known.forced_open && forced == Some(Forced::Open);
         }
         self.note("crash");
+    }
+
+    /// What owners were written is what the lanes say, each step once and none left out.
+    fn check_mails(&mut self, image: &MemoryStore, lanes: &[LaneState]) {
+        let mails =
+            image.mails(0, usize::MAX).now_or_never().expect("at once").expect("no failure");
+        let mut wrong: Vec<String> = Vec::new();
+        for &endpoint in self.known.keys() {
+            let mut told = Told::default();
+            for mail in mails.iter().filter(|mail| mail.endpoint == endpoint) {
+                let (before, at) = (told, Some(mail.at));
+                told = match mail.news {
+                    News::EndpointFailing { .. } => Told { warned: true, ..before },
+                    News::EndpointSuspended { .. } => Told { suspended_since: at, ..before },
+                    _ => Told::default(),
+                };
+                let fits = match mail.news {
+                    News::EndpointFailing { .. } | News::EndpointSuspended { .. } => {
+                        before.suspended_since.is_none()
+                    }
+                    _ => before.suspended_since.is_some(),
+                };
+                if !fits {
+                    wrong.push(format!("{mail:?} after {before:?}"));
+                }
+            }
+            let kept = lanes.iter().find(|lane| lane.endpoint == endpoint);
+            let on = kept.is_some_and(|lane| lane.suspended.is_some());
+            if on != told.suspended_since.is_some() && !self.known[&endpoint].deleted {
+                wrong
+                    .push(format!("{endpoint:?} is suspended: {on}, and its owner knows {told:?}"));
+            }
+        }
+        wrong.into_iter().for_each(|text| self.wrong(text));
     }
 
     /// What is gone was old enough, and what is pending or dead has its message and its payload.

@@ -20,7 +20,7 @@ use store::inbox::Accepted;
 use store::memory::MemoryStore;
 use tokio::time::sleep;
 
-use super::faults::{Lag, Lagging, SimClock};
+use super::faults::{Deaf, Lag, Lagging, SimClock};
 use super::operator::{self, Desk};
 use super::oracle::{Known, Oracle};
 use super::plan;
@@ -68,7 +68,7 @@ impl Report {
         for reason in ["rejected", "gone", "exhausted", "expired", "poisonous", "payload_gone"] {
             assert!(self.dead.contains_key(reason), "no delivery died as {reason}");
         }
-        for event in ["opened", "closed", "gone", "refused", "paused"] {
+        for event in ["opened", "closed", "gone", "refused", "suspended", "resumed", "paused"] {
             assert!(self.events.contains_key(event), "never {event}");
         }
         assert!(self.pruned > 0, "no message went");
@@ -91,6 +91,8 @@ impl Observer for Watcher {
             Event::BreakerClosed { .. } => "closed",
             Event::EndpointGone { .. } => "gone",
             Event::RefusalsHeld { .. } => "refused",
+            Event::EndpointSuspended { .. } => "suspended",
+            Event::EndpointResumed { .. } => "resumed",
             Event::SendingPaused { .. } => "paused",
         };
         *self.counts.lock().unwrap().entry(name).or_default() += 1;
@@ -209,6 +211,7 @@ impl World {
             chance: Box::new(Seeded::new(self.chance.next_u64())),
             observer: Arc::clone(&self.watcher) as _,
             wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
+            mailer: Some(Arc::new(Deaf)),
             inflight_path: Some(self.inflight.clone()),
         }
     }

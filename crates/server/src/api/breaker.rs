@@ -8,7 +8,8 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::error::Invalid;
 use domain::ids::EndpointKey;
-use engine::{BreakerView, Held};
+use domain::limits::WAITING_COUNTED_MAX;
+use engine::{BreakerView, ByHand, Held};
 use http::StatusCode;
 use resilience::Forced;
 use schemars::JsonSchema;
@@ -28,17 +29,15 @@ use crate::http::problem::Problem;
 use crate::spelling::one_of;
 use crate::state::Shared;
 
-/// Waiting deliveries are counted up to here.
-const WAITING_MAX: u64 = 100_000;
-
 /// Where a breaker stands.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct BreakerOut {
-    #[schemars(extend("enum" = ["closed", "open", "halfOpen"]))]
+    #[schemars(extend("enum" = ["closed", "open", "halfOpen", "suspended"]))]
     state: &'static str,
     #[schemars(with = "Time")]
     since: String,
+    /// When the next probe is let through.
     #[schemars(with = "Option<Time>")]
     open_until: Option<String>,
     consecutive_failures: u32,
@@ -83,13 +82,13 @@ pub(super) async fn read(
 
 pub(super) const FORCE: Operation = Operation::new(
     "v1.endpoint.force-breaker",
-    "Forces the circuit breaker, or gives it back to itself.",
+    "Forces the circuit breaker, gives it back to itself, or suspends the endpoint.",
 )
 .takes::<BreakerIn>()
 .once()
 .gives::<BreakerOut>(200);
 
-/// `POST …/breaker`: what is forced holds until `auto`.
+/// `POST …/breaker`: what is forced holds until `auto`, a suspension until a probe is delivered.
 pub(super) async fn force(
     State(shared): State<Arc<Shared>>,
     Auth(caller): Auth,
@@ -97,17 +96,23 @@ pub(super) async fn force(
     received: Received,
 ) -> Result<Response, Problem> {
     let mut fields = Fields::parse(&received.body)?;
-    let forced = fields.firm("state", None, None, |name, value| match &*text(name, value)? {
-        "open" => Ok(Some(Forced::Open)),
-        "closed" => Ok(Some(Forced::Closed)),
-        "auto" => Ok(None),
-        _ => Err(Invalid::new(name, one_of(&["open", "closed", "auto"]))),
+    let order = fields.firm("state", None, None, |name, value| match &*text(name, value)? {
+        "open" => Ok(ByHand::Forced(Some(Forced::Open))),
+        "closed" => Ok(ByHand::Forced(Some(Forced::Closed))),
+        "auto" => Ok(ByHand::Forced(None)),
+        "suspended" => Ok(ByHand::Suspended),
+        _ => Err(Invalid::new(name, one_of(&["open", "closed", "auto", "suspended"]))),
     });
     fields.finish()?;
+    // Without a fault above there is one.
+    let order = order.unwrap_or(ByHand::Forced(None));
+    if order == ByHand::Suspended {
+        caller.org_only()?;
+    }
     let key = own::endpoint(&shared, &caller, (&app, &endpoint)).await?.key;
     let peyk = Arc::clone(&shared);
     let work = async move |_| {
-        peyk.engine.force(key, forced.flatten()).await?;
+        peyk.engine.order(key, order).await?;
         Ok(Done::json(StatusCode::OK, &shown(&peyk, key).await?, Made::Nothing))
     };
     once(&shared, (&caller, &received), &[key.0.cast_unsigned()], work).await
@@ -115,7 +120,7 @@ pub(super) async fn force(
 
 async fn shown(shared: &Shared, endpoint: EndpointKey) -> Result<BreakerOut, Problem> {
     let view = shared.engine.breaker(endpoint).await.ok_or_else(Problem::overloaded)?;
-    let waiting = shared.engine.stores().history.waiting(endpoint, WAITING_MAX).await?;
+    let waiting = shared.engine.stores().history.waiting(endpoint, WAITING_COUNTED_MAX).await?;
     let BreakerView { state, since, open_until, consecutive_failures, forced, hold, as_of } = view;
     Ok(BreakerOut {
         state,

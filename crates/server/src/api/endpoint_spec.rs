@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use domain::email::EmailAddress;
 use domain::endpoint::{Disabled, EndpointSpec, Ordering};
 use domain::error::Invalid;
 use domain::ids::Kind;
@@ -54,6 +55,11 @@ pub(super) fn spec_of(
     let breaker = breaker(&mut fields, old, settings);
     let timeout = fields.nullable(&["timeout"], old.and_then(|old| old.timeout), timeout);
     let ordering = fields.nullable(&["ordered"], old.map(|old| old.ordering), ordering);
+    let contact_email = fields.nullable(
+        &["contactEmail"],
+        old.and_then(|old| old.contact_email.clone()),
+        |name, value| EmailAddress::parse(name, &read_text(name, value)?),
+    );
     fields.finish()?;
     Ok(EndpointSpec {
         // Without a fault above there is a target.
@@ -71,6 +77,7 @@ pub(super) fn spec_of(
         breaker,
         timeout,
         ordering: ordering.unwrap_or_default(),
+        contact_email,
     })
 }
 

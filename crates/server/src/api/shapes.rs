@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use domain::dead_letter::DeadReason as Reason;
 use domain::ids::Kind;
 use domain::limits::{
-    DESCRIPTION_BYTES_MAX, EVENT_TYPE_CHARS_MAX, IDEMPOTENCY_KEY_BYTES_MAX, NAME_CHARS_MAX,
-    TAG_CHARS_MAX, UID_CHARS_MAX, URL_BYTES_MAX,
+    DESCRIPTION_BYTES_MAX, EMAIL_BYTES_MAX, EVENT_TYPE_CHARS_MAX, IDEMPOTENCY_KEY_BYTES_MAX,
+    NAME_CHARS_MAX, TAG_CHARS_MAX, UID_CHARS_MAX, URL_BYTES_MAX,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
@@ -19,6 +19,11 @@ use serde_json::{Map, Value, json};
 const PATH_TOKEN: &str = r"^(\.{3,}|\.*[a-zA-Z0-9_-][a-zA-Z0-9_.-]*)$";
 /// No text holds what a store may refuse.
 const PLAIN: &str = r"^[^\x00-\x08]*$";
+/// Addresses without quotes: atoms, `@`, names of hosts.
+const EMAIL: &str = concat!(
+    r"^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-](\.?[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]){0,31}@",
+    r"[A-Za-z0-9](-?[A-Za-z0-9]){0,30}(\.[A-Za-z0-9](-?[A-Za-z0-9]){0,30}){0,8}$",
+);
 /// A part of an id behind its prefix.
 const BASE62: &str = "[0-9A-Za-z]{27}";
 
@@ -75,6 +80,11 @@ shapes! {
     Url = json_schema!({
         "type": "string", "format": "uri", "maxLength": URL_BYTES_MAX,
         "examples": ["https://example.com/webhooks"]
+    });
+    /// An e-mail address without a name or quotes.
+    Email = json_schema!({
+        "type": "string", "format": "email", "maxLength": EMAIL_BYTES_MAX, "pattern": EMAIL,
+        "examples": ["ops@example.com"]
     });
     /// A point in time, RFC 3339.
     Time = json_schema!({

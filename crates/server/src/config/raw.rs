@@ -36,7 +36,7 @@ pub(crate) enum Kind {
 }
 
 /// Every key.
-pub(crate) const KEYS: [(&str, Kind); 44] = [
+pub(crate) const KEYS: [(&str, Kind); 52] = [
     ("listen_address", Kind::Text),
     ("data_dir", Kind::Text),
     ("database_url", Kind::Text),
@@ -45,6 +45,8 @@ pub(crate) const KEYS: [(&str, Kind); 44] = [
     ("main_key", Kind::Text),
     ("allowed_targets", Kind::List),
     ("suspend_after", Kind::Text),
+    ("suspend_warn_after", Kind::Text),
+    ("suspend_probe_every", Kind::Text),
     ("log.format", Kind::Text),
     ("log.level", Kind::Text),
     ("limits.payload_bytes_max", Kind::Whole),
@@ -78,6 +80,12 @@ pub(crate) const KEYS: [(&str, Kind); 44] = [
     ("proxy.url", Kind::Text),
     ("proxy.except", Kind::List),
     ("replay.rate_per_s", Kind::Whole),
+    ("smtp.host", Kind::Text),
+    ("smtp.port", Kind::Whole),
+    ("smtp.username", Kind::Text),
+    ("smtp.password", Kind::Text),
+    ("smtp.tls", Kind::Text),
+    ("smtp.from", Kind::Text),
     ("retention.payload", Kind::Text),
     ("retention.dead_letters", Kind::Text),
     ("retention.messages", Kind::Text),

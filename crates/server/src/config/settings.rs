@@ -6,10 +6,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::limits;
+use domain::limits::{self, SUSPEND_PROBE_MAX, SUSPEND_PROBE_MIN};
 use domain::policy::{BreakerOverrides, RetrySettings};
 use domain::target::Guard;
-use engine::settings::HeaderFamilies;
+use engine::settings::{HeaderFamilies, Suspending};
 use resilience::BreakerConfig;
 use store::postgres::PostgresOptions;
 use store::prune::Retention;
@@ -20,6 +20,7 @@ use super::error::ConfigError;
 use super::hidden::Hidden;
 use super::raw::Raw;
 use super::reader::{Reader, to_u32};
+use super::smtp::Smtp;
 use crate::schema_check::Validation;
 use crate::spelling;
 
@@ -80,6 +81,8 @@ pub(crate) struct Settings {
     pub(crate) retry: RetrySettings,
     pub(crate) lane_hold_max: Duration,
     pub(crate) breaker: BreakerConfig,
+    pub(crate) suspending: Suspending,
+    pub(crate) smtp: Option<Smtp>,
     pub(crate) attempt_deadline: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) window_start: u32,
@@ -123,6 +126,8 @@ impl Settings {
             retry: read.retry()?,
             lane_hold_max: read.span("retry.lane_hold_max")?,
             breaker: read.breaker()?,
+            suspending: read.suspending()?,
+            smtp: Smtp::read(&read)?,
             attempt_deadline,
             connect_timeout,
             window_start: to_u32(read.in_range("window.start", &(1..=u64::from(window_max)))?),
@@ -259,6 +264,32 @@ impl Reader<'_> {
         Ok(breaker)
     }
 
+    fn suspending(&self) -> Result<Suspending, ConfigError> {
+        let some = |span: Duration| (!span.is_zero()).then_some(span);
+        let after = some(self.span("suspend_after")?);
+        let warn_after = match self.optional("suspend_warn_after") {
+            Some(_) => some(self.span("suspend_warn_after")?),
+            None => after.map(|after| after / 2),
+        };
+        if let (Some(after), Some(warn_after)) = (after, warn_after)
+            && warn_after >= after
+        {
+            let rule = "must be below suspend_after, or 0s for no warning";
+            return Err(self.fault("suspend_warn_after", rule));
+        }
+        let probe_every = self.span("suspend_probe_every")?;
+        if !(SUSPEND_PROBE_MIN..=SUSPEND_PROBE_MAX).contains(&probe_every) {
+            let (least, most) = (
+                spelling::duration_text(SUSPEND_PROBE_MIN),
+                spelling::duration_text(SUSPEND_PROBE_MAX),
+            );
+            return Err(
+                self.fault("suspend_probe_every", &format!("must be from {least} to {most}"))
+            );
+        }
+        Ok(Suspending { after, warn_after, probe_every })
+    }
+
     fn retention(&self) -> Result<Retention, ConfigError> {
         let keep = Retention {
             payload: self.kept("retention.payload")?,
@@ -288,7 +319,6 @@ impl Reader<'_> {
 
     /// Settings that this build takes but does not act on yet are checked all the same.
     fn later_work(&self) -> Result<(), ConfigError> {
-        self.span("suspend_after")?;
         if self.optional("proxy.url").is_some() {
             return Err(self.fault("proxy.url", "names a proxy, which is not in this build"));
         }

@@ -49,6 +49,8 @@ fn the_documented_defaults_are_the_defaults() {
     assert_eq!((settings.window_start, settings.window_max), (4, 64));
     assert_eq!(settings.lane_hold_max, engine.lane_hold_max);
     assert_eq!(settings.retention, engine.retention);
+    assert_eq!(settings.suspending, engine.suspending);
+    assert!(settings.smtp.is_none(), "no mail server, no mail");
     assert_eq!(settings.payload_bytes_max, domain::limits::BODY_BYTES_MAX);
     assert_eq!(settings.listen_address, "127.0.0.1:8071");
     assert_eq!(settings.database, Database::Sqlite("./peyk-data/peyk.db".into()));
@@ -109,6 +111,75 @@ fn every_kind_can_come_from_the_environment() {
     assert_eq!(settings.log_format, LogFormat::Json);
     assert!(settings.main_key.is_none());
     assert!(!format!("{settings:?}").contains("some length"), "secrets are not shown");
+}
+
+#[test]
+fn suspension_can_be_off_and_its_warning_is_half_way() {
+    let read = |pairs: &[(&str, &str)]| from_variables(pairs).unwrap().suspending;
+    let secs = |secs| Some(Duration::from_secs(secs));
+    let half = read(&[("PEYK_SUSPEND_AFTER", "90s")]);
+    assert_eq!((half.after, half.warn_after), (secs(90), secs(45)));
+    let silent = read(&[("PEYK_SUSPEND_AFTER", "90s"), ("PEYK_SUSPEND_WARN_AFTER", "0s")]);
+    assert_eq!((silent.after, silent.warn_after), (secs(90), None));
+    assert_eq!(read(&[("PEYK_SUSPEND_AFTER", "0s")]).after, None);
+}
+
+#[test]
+fn a_mail_server_has_the_usual_port_and_hides_its_password() {
+    for (tls, port, usual) in
+        [("starttls", "0", 587), ("tls", "0", 465), ("none", "0", 25), ("tls", "2525", 2525)]
+    {
+        let here = [
+            ("PEYK_SMTP__HOST", "[::1]"),
+            ("PEYK_SMTP__TLS", tls),
+            ("PEYK_SMTP__PORT", port),
+            ("PEYK_SMTP__USERNAME", "user"),
+            ("PEYK_SMTP__PASSWORD", "hunter2"),
+            ("PEYK_SMTP__FROM", "peyk@b.example"),
+        ];
+        let smtp = from_variables(&here).unwrap().smtp.unwrap();
+        assert_eq!((&*smtp.host, smtp.port), ("::1", usual));
+        assert!(!format!("{smtp:?}").contains("hunter2"));
+    }
+}
+
+#[test]
+fn what_is_wrong_with_suspension_and_mail_is_named() {
+    let files = [
+        (
+            "suspend_after = \"1\"",
+            "`suspend_after` in peyk.toml must be a whole number with a unit",
+        ),
+        (
+            "suspend_warn_after = \"1h\"",
+            "`suspend_warn_after` in peyk.toml must be below suspend_after",
+        ),
+        ("suspend_probe_every = \"0s\"", "`suspend_probe_every` in peyk.toml must be from 1s to"),
+        ("[smtp]\ntls = \"ssl\"", "`smtp.tls` in peyk.toml must be one of starttls, tls, none"),
+        ("[smtp]\nport = 65536", "`smtp.port` in peyk.toml must be from 0 to 65535"),
+        ("[smtp]\nhost = \"a:25\"", "`smtp.host` in peyk.toml must be a host name"),
+        ("[smtp]\nhost = \"h\"", "`smtp.from` must not be empty"),
+        (
+            "[smtp]\nhost = \"h\"\nfrom = \"Peyk <a@b.example>\"",
+            "`smtp.from` in peyk.toml must be an e-mail",
+        ),
+        (
+            "[smtp]\nhost = \"h\"\nusername = \"u\"",
+            "`smtp.username` in peyk.toml needs smtp.password",
+        ),
+        (
+            "[smtp]\nhost = \"h\"\npassword = \"p\"",
+            "`smtp.password` in peyk.toml needs smtp.username",
+        ),
+        (
+            "[smtp]\nhost = \"h\"\nusername = \"u\"\npassword = \"p\"\ntls = \"none\"",
+            "`smtp.tls` in peyk.toml must be starttls or tls",
+        ),
+    ];
+    for (text, said) in files {
+        let fault = from_file(text).unwrap_err().to_string();
+        assert!(fault.contains(said) && !fault.contains('\n'), "{text:?}: {fault}");
+    }
 }
 
 #[test]

@@ -113,6 +113,8 @@ impl Observer for Narrator {
             }
             Event::EndpointGone { endpoint } => self.line(endpoint, "gone (410), disabled"),
             Event::RefusalsHeld { endpoint, .. } => self.line(endpoint, "held: too many refusals"),
+            Event::EndpointSuspended { endpoint } => self.line(endpoint, "SUSPENDED"),
+            Event::EndpointResumed { endpoint } => self.line(endpoint, "resumed"),
             Event::SendingPaused { pause } => {
                 say(&format!("  sending pauses for {:.1} s: a fault of ours", pause.as_secs_f64()));
             }

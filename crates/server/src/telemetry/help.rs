@@ -33,6 +33,7 @@ const COUNTERS: &[(&str, &str)] = &[
         "peyk_schema_findings_total",
         "Payloads that broke the schema of their event type, or whose schema cannot be used.",
     ),
+    ("peyk_mails_total", "Letters to owners: sent, failed (and tried again), given_up."),
     ("peyk_lane_repairs_total", "Lanes that the poll had to wake; more than 0 is a defect."),
 ];
 
@@ -46,10 +47,7 @@ const GAUGES: &[(&str, &str)] = &[
     ("peyk_lanes_held", "Lanes that may not send now: breaker, hold, rate."),
     ("peyk_holds", "Lanes that are held, by what holds them."),
     ("peyk_lane_ids", "Ids in memory over all lanes."),
-    (
-        "peyk_breakers",
-        "Breakers of lanes in memory that are open or half_open; the others are closed.",
-    ),
+    ("peyk_breakers", "Lanes in memory whose breaker is open or half_open, or that are suspended."),
     ("peyk_sending_paused", "1 while sending pauses because the fault is on this side."),
 ];
 

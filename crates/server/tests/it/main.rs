@@ -53,6 +53,7 @@ mod schemas;
 mod send_example;
 mod storage_trouble;
 mod survives_restart;
+mod suspension;
 mod tenancy;
 mod times;
 mod tokens;

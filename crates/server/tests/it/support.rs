@@ -2,6 +2,7 @@
 //!
 //! Never: a behaviour of its own.
 
+pub(crate) mod mail_server;
 pub(crate) mod raw;
 pub(crate) mod receiver;
 pub(crate) mod server;

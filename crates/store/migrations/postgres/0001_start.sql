@@ -47,6 +47,7 @@ CREATE TABLE endpoint (
     version bigint NOT NULL,
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
+    contact_email text,
     deleted_at timestamptz,
     swept boolean NOT NULL DEFAULT false
 );
@@ -167,7 +168,10 @@ CREATE TABLE lane_state (
     hold_until timestamptz,
     throttled_rounds bigint NOT NULL,
     rejected_until timestamptz,
-    rejected_for bigint NOT NULL
+    rejected_for bigint NOT NULL,
+    warned boolean NOT NULL,
+    suspended_since timestamptz,
+    probe_at timestamptz
 );
 
 -- Deliveries that were in flight when a process died, in order. `sends` are those of which nothing else is known.
@@ -229,6 +233,15 @@ CREATE TABLE notice (
     attempt_id bytea,
     attempt_status smallint,
     attempt_at timestamptz
+);
+
+-- E-mails that were not sent yet, in order of their commit: `about` and `at` are those of a notice.
+CREATE TABLE mail (
+    place bigint PRIMARY KEY,
+    endpoint bigint NOT NULL,
+    about bigint NOT NULL,
+    at timestamptz,
+    written_at timestamptz NOT NULL
 );
 
 -- Answers that were given under an idempotency key, until its time is over. `scope` and `body` are hashes of who asked,

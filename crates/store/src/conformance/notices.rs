@@ -33,6 +33,10 @@ pub const CASES: &[Case] = cases![
     notices_survive_a_restart,
 ];
 
+mod mails;
+
+pub use mails::CASES as MAILS;
+
 /// The application that tells `ORG`, with one endpoint.
 async fn teller(world: &World) -> AppSnapshot {
     let app = tells(world, ORG).await;

@@ -9,6 +9,7 @@ use domain::application::ApplicationSpec;
 use domain::attempt::{Answer, Attempt, Failure, FailureKind, Outcome};
 use domain::dead_letter::DeadReason;
 use domain::delivery::Pending;
+use domain::email::EmailAddress;
 use domain::endpoint::{Disabled, Endpoint, EndpointSpec, LiveSecret, Ordering};
 use domain::event_type::EventType;
 use domain::ids::{AppKey, EndpointKey, PublicId};
@@ -19,7 +20,7 @@ use resilience::{Forced, RetryAfter, RetryAfterMode, Snapshot, Term, Timestamp};
 use webhook::Secret;
 
 use super::backend::START;
-use crate::ledger::{Follow, LaneState};
+use crate::ledger::{Follow, LaneState, Suspended};
 
 /// An application.
 pub fn app(uid: Option<&str>) -> ApplicationSpec {
@@ -58,6 +59,7 @@ pub fn endpoint_to(url: &str) -> EndpointSpec {
         breaker: BreakerOverrides::default(),
         timeout: None,
         ordering: Ordering::Unordered,
+        contact_email: None,
     }
 }
 
@@ -85,6 +87,9 @@ pub fn full_endpoint() -> EndpointSpec {
         },
         timeout: Some(Duration::from_millis(7_250)),
         ordering: Ordering::Strict,
+        contact_email: Some(
+            EmailAddress::parse("contactEmail", "o'zoe+hooks@example.com").unwrap(),
+        ),
     }
 }
 
@@ -244,6 +249,11 @@ pub fn lane(endpoint: EndpointKey) -> LaneState {
         throttled_rounds: 3,
         rejected_until: Some(START.plus(Duration::from_secs(7))),
         rejected_for: Duration::from_secs(30),
+        warned: true,
+        suspended: Some(Suspended {
+            since: START.minus(Duration::from_micros(3)),
+            probe_at: START.plus(Duration::from_micros(599_999_999)),
+        }),
     }
 }
 
@@ -263,6 +273,8 @@ pub fn bare_lane(endpoint: EndpointKey) -> LaneState {
         throttled_rounds: 0,
         rejected_until: None,
         rejected_for: Duration::ZERO,
+        warned: false,
+        suspended: None,
     }
 }
 

@@ -14,7 +14,7 @@ use resilience::{Term, Timestamp};
 
 use super::MemoryStore;
 use super::directory::put_endpoint;
-use super::notices::note;
+use super::notices::{note, note_by_mail};
 use super::state::{Closed, State, is_success, place};
 use super::writer::Tx;
 use crate::Reply;
@@ -29,8 +29,7 @@ impl Ledger for MemoryStore {
 
     fn keep_lanes(&self, lanes: Vec<LaneState>) -> Reply<'static, ()> {
         self.shared.write(move |tx| {
-            tx.rows += lanes.len();
-            tx.state.lanes.extend(lanes.into_iter().map(|lane| (lane.endpoint, lane)));
+            lanes.into_iter().for_each(|lane| turn_lane(tx, lane));
             Ok(())
         })
     }
@@ -79,9 +78,6 @@ fn record_one(tx: &mut Tx<'_>, record: Record) -> Recorded {
         attempt.next = Some(next);
     }
     let failing_since = record.lane.as_ref().and_then(|lane| lane.breaker.failing_since);
-    if let Some(lane) = record.lane {
-        tx.state.lanes.insert(lane.endpoint, lane);
-    }
     if let Some(told) = record.news.delivery {
         note(tx, told, endpoint, Some(message));
     }
@@ -94,7 +90,21 @@ fn record_one(tx: &mut Tx<'_>, record: Record) -> Recorded {
     if let Some(told) = record.news.breaker {
         note(tx, told, endpoint, None);
     }
+    if let Some(lane) = record.lane {
+        turn_lane(tx, lane);
+    }
     Recorded::Applied
+}
+
+/// Writes a lane's state, and notes what changes of its suspension.
+fn turn_lane(tx: &mut Tx<'_>, lane: LaneState) {
+    let before = tx.state.lanes.get(&lane.endpoint).map(LaneState::told).unwrap_or_default();
+    let (endpoint, news) = (lane.endpoint, lane.news_after(before));
+    tx.state.lanes.insert(endpoint, lane);
+    tx.rows += 1;
+    if let Some(told) = news {
+        note_by_mail(tx, told, endpoint);
+    }
 }
 
 /// Keeps an attempt once. A number taken by another send (a manual one beside a scheduled one)

@@ -2,6 +2,8 @@
 //!
 //! Never: keep one for an organisation that nobody tells.
 
+use std::ops::Bound;
+
 use domain::ids::{AppKey, EndpointKey, MessageKey, PublicId};
 use domain::notice::{LastAttempt, MANAGEMENT, News, Notice, teller_of};
 
@@ -11,7 +13,7 @@ use super::state::{Live, State};
 use super::writer::Tx;
 use crate::Reply;
 use crate::inbox::{Accepted, NewMessage};
-use crate::notices::{Kept, Notices};
+use crate::notices::{Kept, Mail, Notices};
 
 impl Notices for MemoryStore {
     fn waiting(&self, limit: usize) -> Reply<'_, Vec<Kept>> {
@@ -41,6 +43,27 @@ impl Notices for MemoryStore {
             Ok(())
         })
     }
+
+    fn keep_mails(&self, keep: bool) -> Reply<'static, ()> {
+        self.shared.write(move |tx| {
+            tx.state.keeps_mails = keep;
+            Ok(())
+        })
+    }
+
+    fn mails(&self, after: u64, limit: usize) -> Reply<'_, Vec<Mail>> {
+        self.read(move |state| {
+            let beyond = (Bound::Excluded(after), Bound::Unbounded);
+            state.mails.range(beyond).map(|(_, mail)| *mail).take(limit).collect()
+        })
+    }
+
+    fn mailed(&self, place: u64) -> Reply<'static, ()> {
+        self.shared.write(move |tx| {
+            tx.rows += usize::from(tx.state.mails.remove(&place).is_some());
+            Ok(())
+        })
+    }
 }
 
 fn forget(tx: &mut Tx<'_>, place: u64) {
@@ -59,6 +82,18 @@ pub(super) fn note(
     tx.state.notices.insert(place, notice);
     tx.rows += 1;
     tx.noted = true;
+}
+
+/// Notes what happened to an endpoint, and keeps an e-mail of it if it names whom to write to.
+pub(super) fn note_by_mail(tx: &mut Tx<'_>, news: News, endpoint: EndpointKey) {
+    note(tx, news, endpoint, None);
+    let to = tx.state.live_endpoint(endpoint).and_then(|it| it.spec.contact_email.as_ref());
+    if tx.state.keeps_mails && to.is_some() {
+        let (place, at) = (tx.draw(), tx.now);
+        tx.state.mails.insert(place, Mail { place, endpoint, news, at });
+        tx.rows += 1;
+        tx.noted = true;
+    }
 }
 
 /// Notes the same of every live endpoint of an application.

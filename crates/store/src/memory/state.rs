@@ -19,6 +19,7 @@ use resilience::Timestamp;
 
 use crate::history::{AttemptRow, DeliveryRow};
 use crate::ledger::{LaneState, Suspect};
+use crate::notices::Mail;
 use crate::page::{Direction, LOOK_ROWS_MAX, Looked, PageOf};
 use crate::recall::Kept;
 use crate::revocations::Expired;
@@ -52,6 +53,10 @@ pub(super) struct State {
     pub(super) expired: Vec<Expired>,
     /// By their place.
     pub(super) notices: BTreeMap<u64, Notice>,
+    /// By their place.
+    pub(super) mails: BTreeMap<u64, Mail>,
+    /// Until the next start.
+    pub(super) keeps_mails: bool,
     /// By scope.
     pub(super) answers: BTreeMap<[u8; 16], Kept>,
 }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use domain::application::{AppSnapshot, Application, ApplicationSpec};
+use domain::email::EmailAddress;
 use domain::endpoint::Endpoint;
 use domain::ids::{AppKey, EndpointKey, PublicId};
 use domain::notice::{MANAGEMENT, News};
@@ -272,9 +273,10 @@ impl Tx {
         let spec = &endpoint.spec;
         let sql = "UPDATE endpoint SET uid = $2, url = $3, description = $4, spec_version = $5, disabled = $6,
                        event_types = $7, channels = $8, throttle_rate = $9, metadata = $10, headers = $11, retry = $12,
-                       breaker = $13, timeout = $14, ordering = $15, secrets = $16, version = $17, updated_at = $18
+                       breaker = $13, timeout = $14, ordering = $15, secrets = $16, version = $17, updated_at = $18,
+                       contact_email = $19
                    WHERE key = $1";
-        let values: [&(dyn ToSql + Sync); 18] = [
+        let values: [&(dyn ToSql + Sync); 19] = [
             &endpoint.key.0,
             &maybe_text(spec.uid.as_deref()),
             &spec.target.as_str(),
@@ -293,6 +295,7 @@ impl Tx {
             &seal_secrets(&endpoint.secrets, endpoint.id, cipher)?,
             &endpoint.version,
             &At(endpoint.updated_at),
+            &spec.contact_email.as_ref().map(EmailAddress::as_str),
         ];
         unless_taken(run(self.conn(), sql, &values).await)?;
         self.keep_url(endpoint.key, spec.target.as_str()).await?;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use domain::email::EmailAddress;
 use domain::endpoint::{Endpoint, EndpointSpec};
 use domain::ids::{AppKey, EndpointKey};
 use domain::target::Target;
@@ -21,10 +22,11 @@ use crate::stored::pack::{Unpacker, read_texts};
 /// The columns that [`endpoint`] reads; `app` is joined.
 pub(super) const ENDPOINT: &str = "endpoint.key, endpoint.id, endpoint.app, app.id, endpoint.uid, url, description, \
      spec_version, disabled, event_types, channels, endpoint.throttle_rate, endpoint.metadata, headers, retry, \
-     breaker, timeout, ordering, secrets, endpoint.version, endpoint.created_at, endpoint.updated_at";
+     breaker, timeout, ordering, secrets, endpoint.version, endpoint.created_at, endpoint.updated_at, \
+     contact_email";
 
 /// How many they are.
-pub(super) const ENDPOINT_COLUMNS: usize = 22;
+pub(super) const ENDPOINT_COLUMNS: usize = 23;
 
 /// Reads [`ENDPOINT`].
 pub(super) fn endpoint(row: &Row, cipher: Option<&Cipher>) -> Result<Arc<Endpoint>, StoreError> {
@@ -65,5 +67,11 @@ fn spec(row: &Row) -> Result<EndpointSpec, StoreError> {
             .unwrap_or_default(),
         timeout: get::<Option<i64>>(row, 16)?.map(span),
         ordering: code_at(row, 17)?,
+        contact_email: contact(get(row, 22)?)?,
     })
+}
+
+fn contact(text: Option<String>) -> Result<Option<EmailAddress>, StoreError> {
+    let read = |text: String| EmailAddress::parse("contactEmail", &text).map_err(|_| unreadable());
+    text.map(read).transpose()
 }

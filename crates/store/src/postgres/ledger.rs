@@ -9,6 +9,7 @@ pub(super) use follow::Closing;
 
 mod follow;
 mod keep;
+mod turn;
 
 use std::collections::HashSet;
 
@@ -32,13 +33,15 @@ const TAKE: &str = "DELETE FROM pending USING unnest($1::bigint[], $2::timestamp
          AND pending.manual = r.manual AND pending.budget_used = r.used AND pending.age_from = r.age_from
      RETURNING r.place";
 const PUT_LANES: &str = "INSERT INTO lane_state (endpoint, open_until, generation, open_for, failing_since, forced, since,
-         hold_until, throttled_rounds, rejected_until, rejected_for)
+         hold_until, throttled_rounds, rejected_until, rejected_for, warned, suspended_since, probe_at)
      SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::bigint[], $5::timestamptz[],
-         $6::smallint[], $7::timestamptz[], $8::timestamptz[], $9::bigint[], $10::timestamptz[], $11::bigint[])
+         $6::smallint[], $7::timestamptz[], $8::timestamptz[], $9::bigint[], $10::timestamptz[], $11::bigint[],
+         $12::boolean[], $13::timestamptz[], $14::timestamptz[])
      ON CONFLICT (endpoint) DO UPDATE SET open_until = excluded.open_until, generation = excluded.generation,
          open_for = excluded.open_for, failing_since = excluded.failing_since, forced = excluded.forced,
          since = excluded.since, hold_until = excluded.hold_until, throttled_rounds = excluded.throttled_rounds,
-         rejected_until = excluded.rejected_until, rejected_for = excluded.rejected_for";
+         rejected_until = excluded.rejected_until, rejected_for = excluded.rejected_for,
+         warned = excluded.warned, suspended_since = excluded.suspended_since, probe_at = excluded.probe_at";
 
 impl Ledger for PostgresStore {
     fn record(&self, records: Vec<Record>) -> Reply<'static, Vec<Recorded>> {
@@ -47,7 +50,15 @@ impl Ledger for PostgresStore {
 
     fn keep_lanes(&self, lanes: Vec<LaneState>) -> Reply<'static, ()> {
         self.shared.door.change(move |tx| {
-            Box::pin(async move { tx.put_lanes(&lanes.iter().collect::<Vec<_>>()).await })
+            Box::pin(async move {
+                let all: Vec<&LaneState> = lanes.iter().collect();
+                let mut told = tx.told_of(&all).await?;
+                tx.put_lanes(&all).await?;
+                for lane in all {
+                    tx.note_turn(lane, &mut told).await?;
+                }
+                Ok(())
+            })
         })
     }
 
@@ -103,9 +114,13 @@ impl Tx {
             self.follow_all(&of, &sends).await?;
             let lanes: Vec<&LaneState> =
                 of.iter().filter_map(|(record, _)| record.lane.as_ref()).collect();
+            let mut told = self.told_of(&lanes).await?;
             self.put_lanes(&lanes).await?;
             for (record, _) in &of {
                 self.tell(record).await?;
+                if let Some(lane) = &record.lane {
+                    self.note_turn(lane, &mut told).await?;
+                }
             }
             applied.iter().for_each(|place| recorded[*place] = Some(Recorded::Applied));
         }
@@ -187,6 +202,11 @@ impl Tx {
         let rounds: Vec<i64> = lanes().map(|lane| i64::from(lane.throttled_rounds)).collect();
         let rejected: Vec<Option<At>> = lanes().map(|lane| at(lane.rejected_until)).collect();
         let rejected_for: Vec<i64> = lanes().map(|lane| micros(lane.rejected_for)).collect();
+        let warned: Vec<bool> = lanes().map(|lane| lane.warned).collect();
+        let suspended: Vec<Option<At>> =
+            lanes().map(|lane| at(lane.suspended.map(|on| on.since))).collect();
+        let probes: Vec<Option<At>> =
+            lanes().map(|lane| at(lane.suspended.map(|on| on.probe_at))).collect();
         self.write(
             PUT_LANES,
             &[
@@ -201,6 +221,9 @@ impl Tx {
                 &rounds,
                 &rejected,
                 &rejected_for,
+                &warned,
+                &suspended,
+                &probes,
             ],
         )
         .await

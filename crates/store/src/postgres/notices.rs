@@ -1,10 +1,12 @@
-//! Notices, in PostgreSQL: one row each, until its message is accepted.
+//! Notices, in PostgreSQL: one row each, until its message is accepted; and e-mails, until they are
+//! sent.
 //!
 //! Which organisations are told is known in memory once it was asked, and asked again after any
 //! change of the applications that tell; so what is not told costs one look.
 //! Never: a row for an organisation that nobody tells.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 
 use domain::ids::{AppKey, EndpointKey, MessageKey, PublicId};
 use domain::notice::{LastAttempt, MANAGEMENT, Named, News, Notice, told_by};
@@ -18,7 +20,7 @@ use super::rows::{
 };
 use super::tx::Tx;
 use crate::inbox::{Accepted, NewMessage};
-use crate::notices::{Kept, Notices};
+use crate::notices::{Kept, Mail, Notices};
 use crate::stored::notice::{code, news};
 use crate::{Reply, StoreError};
 
@@ -51,6 +53,39 @@ impl Notices for PostgresStore {
 
     fn discard(&self, place: u64) -> Reply<'static, ()> {
         self.shared.door.change(move |tx| Box::pin(tx.forget(place)))
+    }
+
+    fn keep_mails(&self, keep: bool) -> Reply<'static, ()> {
+        // In order with what is being written.
+        self.shared.door.change(move |tx| {
+            tx.keeps_mails.store(keep, Ordering::Relaxed);
+            Box::pin(async { Ok(()) })
+        })
+    }
+
+    fn mails(&self, after: u64, limit: usize) -> Reply<'_, Vec<Mail>> {
+        self.read(move |conn| async move {
+            let sql = "SELECT place, endpoint, about, at, written_at FROM mail
+                       WHERE place > $1 ORDER BY place LIMIT $2";
+            all(&conn, sql, &[&after.cast_signed(), &bound(limit)], |row| {
+                Ok(Mail {
+                    place: get::<i64>(row, 0)?.cast_unsigned(),
+                    endpoint: EndpointKey(get(row, 1)?),
+                    news: news(get(row, 2)?, maybe_time(row, 3)?)?,
+                    at: time_at(row, 4)?,
+                })
+            })
+            .await
+        })
+    }
+
+    fn mailed(&self, place: u64) -> Reply<'static, ()> {
+        self.shared.door.change(move |tx| {
+            Box::pin(async move {
+                let sql = "DELETE FROM mail WHERE place = $1";
+                tx.write(sql, &[&place.cast_signed()]).await.map(drop)
+            })
+        })
     }
 }
 
@@ -91,6 +126,27 @@ impl Tx {
             None => (None, None),
         };
         self.put_notice(&Notice { org, news, app, endpoint: named, message, attempt }).await
+    }
+
+    /// Notes what happened to an endpoint, and keeps an e-mail of it if it names whom to write to.
+    pub(super) async fn note_by_mail(
+        &mut self,
+        news: News,
+        endpoint: EndpointKey,
+    ) -> Result<(), Fault> {
+        self.note(news, endpoint, None).await?;
+        if !self.keeps_mails.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let (about, at) = code(news);
+        let place = self.draw().cast_signed();
+        let sql = "INSERT INTO mail (place, endpoint, about, at, written_at)
+                   SELECT $1, key, $3, $4, $5 FROM endpoint
+                   WHERE key = $2 AND contact_email IS NOT NULL AND deleted_at IS NULL";
+        let now = At(self.now);
+        self.batch.noted +=
+            self.write(sql, &[&place, &endpoint.0, &about, &at.map(At), &now]).await?;
+        Ok(())
     }
 
     /// Notes the same of every endpoint of an application that was not deleted yet.

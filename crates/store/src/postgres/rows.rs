@@ -19,7 +19,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checke
 
 use crate::StoreError;
 use crate::history::AttemptRow;
-use crate::ledger::LaneState;
+use crate::ledger::{LaneState, Suspended};
 use crate::page::Direction;
 use crate::stored::codes::Code;
 use crate::stored::fault::unreadable;
@@ -46,7 +46,7 @@ pub(super) const ATTEMPT_OF: &str = "attempt JOIN message ON message.key = attem
      JOIN endpoint ON endpoint.key = attempt.endpoint";
 /// The columns that [`lane`] reads.
 pub(super) const LANE: &str = "endpoint, open_until, generation, open_for, failing_since, forced, since, \
-     hold_until, throttled_rounds, rejected_until, rejected_for";
+     hold_until, throttled_rounds, rejected_until, rejected_for, warned, suspended_since, probe_at";
 
 /// From 1970, where ours begin, to 2000, where PostgreSQL's do, in microseconds.
 const EPOCH: i64 = 946_684_800_000_000;
@@ -286,5 +286,9 @@ pub(super) fn lane(row: &Row) -> Result<LaneState, StoreError> {
         throttled_rounds: narrow_at(row, 8)?,
         rejected_until: maybe_time(row, 9)?,
         rejected_for: span(get(row, 10)?),
+        warned: get(row, 11)?,
+        suspended: maybe_time(row, 12)?
+            .zip(maybe_time(row, 13)?)
+            .map(|(since, probe_at)| Suspended { since, probe_at }),
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! Never: a lock.
 
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, OnceLock};
 
 use resilience::Clock;
@@ -15,6 +15,8 @@ pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) door: Door,
     pub(super) commits: OnceLock<Arc<dyn Commits>>,
+    /// Somebody sends what goes by e-mail.
+    pub(super) keeps_mails: Arc<AtomicBool>,
     /// Pending rows.
     pub(super) depth: AtomicI64,
 }

@@ -5,6 +5,8 @@
 //! Never: decide when a transaction begins or ends; `writer` does.
 
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use deadpool_postgres::Object;
 use domain::ids::{AppKey, KeyMaker, PublicId};
@@ -29,6 +31,8 @@ pub(super) struct Tx {
     pub(super) batch: Batch,
     /// Organisations that are told of what happens in them, once that was asked.
     pub(super) told_orgs: Option<HashSet<PublicId>>,
+    /// Somebody sends what goes by e-mail.
+    pub(super) keeps_mails: Arc<AtomicBool>,
     /// Why the running batch is lost.
     pub(super) fault: Option<StoreError>,
     maker: KeyMaker,
@@ -37,9 +41,15 @@ pub(super) struct Tx {
 
 impl Tx {
     /// Draws keys after `last`.
-    pub(super) fn new(conn: Object, last: u64, now: Timestamp) -> Self {
+    pub(super) fn new(
+        conn: Object,
+        last: u64,
+        now: Timestamp,
+        keeps_mails: Arc<AtomicBool>,
+    ) -> Self {
         let maker = KeyMaker::new(last, 0);
-        Self { conn, now, batch: Batch::default(), told_orgs: None, fault: None, maker, last }
+        let batch = Batch::default();
+        Self { conn, now, batch, told_orgs: None, keeps_mails, fault: None, maker, last }
     }
 
     /// The connection.
@@ -153,7 +163,8 @@ pub(super) const KEEP_LAST_KEY: &str = "INSERT INTO setting (name, value) VALUES
 pub(super) async fn last_key(conn: &Conn) -> Result<u64, Fault> {
     let sql = "SELECT greatest((SELECT max(key) FROM message), (SELECT max(key) FROM attempt),
                    (SELECT max(place) FROM closed), (SELECT max(key) FROM task),
-                   (SELECT max(place) FROM notice), (SELECT max(since) FROM endpoint_url))";
+                   (SELECT max(place) FROM notice), (SELECT max(place) FROM mail),
+                   (SELECT max(since) FROM endpoint_url))";
     let used = value::<i64>(conn, sql, &[]).await?.unwrap_or(0).cast_unsigned();
     let sql = "SELECT value FROM setting WHERE name = 'last_key'";
     let kept = one(conn, sql, &[], |row| bytes_at(row, 0)).await?.map_or(0, u64::from_be_bytes);

@@ -292,7 +292,7 @@ impl From<Fault> for Lost {
 pub(super) async fn open(conn: Object, shared: &Shared, last: u64) -> Result<Tx, StoreError> {
     let depth = value::<i64>(&conn, "SELECT count(*) FROM pending", &[]).await;
     shared.depth.store(depth.map_err(|fault| fault.told())?.unwrap_or(0), Ordering::Relaxed);
-    Ok(Tx::new(conn, last, shared.clock.now()))
+    Ok(Tx::new(conn, last, shared.clock.now(), Arc::clone(&shared.keeps_mails)))
 }
 
 async fn reopen(pool: &Pool, shared: &Shared, last: u64) -> Result<Tx, StoreError> {

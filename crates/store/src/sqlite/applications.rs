@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use domain::application::{AppSnapshot, Application, ApplicationSpec};
+use domain::email::EmailAddress;
 use domain::endpoint::Endpoint;
 use domain::ids::{AppKey, EndpointKey, PublicId};
 use domain::notice::{MANAGEMENT, News};
@@ -238,7 +239,7 @@ impl Tx<'_> {
         let sql = "UPDATE OR IGNORE endpoint SET uid = ?2, url = ?3, description = ?4, spec_version = ?5,
                        disabled = ?6, event_types = ?7, channels = ?8, throttle_rate = ?9, metadata = ?10,
                        headers = ?11, retry = ?12, breaker = ?13, timeout = ?14, ordering = ?15, secrets = ?16,
-                       version = ?17, updated_at = ?18
+                       version = ?17, updated_at = ?18, contact_email = ?19
                    WHERE key = ?1";
         unless_taken(self.conn.prepare_cached(sql)?.execute(params![
             endpoint.key.0,
@@ -259,6 +260,7 @@ impl Tx<'_> {
             seal_secrets(&endpoint.secrets, endpoint.id, cipher)?,
             endpoint.version,
             endpoint.updated_at.as_micros(),
+            spec.contact_email.as_ref().map(EmailAddress::as_str),
         ])?)?;
         self.keep_url(endpoint.key, spec.target.as_str())?;
         self.told(endpoint.app, Some(endpoint.key));

@@ -15,9 +15,9 @@ use rusqlite::params;
 
 use super::SqliteStore;
 use super::deliveries::{Ending, scheduled, sends};
-use super::rows::{all, message_key, narrow_at, one};
+use super::rows::{all, maybe_time, message_key, narrow_at, one};
 use super::tx::Tx;
-use crate::ledger::{Follow, LaneState, Ledger, Record, Recorded, Suspect};
+use crate::ledger::{Follow, LaneState, Ledger, Record, Recorded, Suspect, Told};
 use crate::stored::codes::{Code as _, closed};
 use crate::stored::fault::corrupt;
 use crate::stored::numbers::{micros, retry_after_code};
@@ -29,7 +29,7 @@ impl Ledger for SqliteStore {
     }
 
     fn keep_lanes(&self, lanes: Vec<LaneState>) -> Reply<'static, ()> {
-        self.shared.door.change(move |tx| lanes.iter().try_for_each(|lane| tx.put_lane(lane)))
+        self.shared.door.change(move |tx| lanes.iter().try_for_each(|lane| tx.turn_lane(lane)))
     }
 
     fn keep_suspects(&self, suspects: Vec<Suspect>) -> Reply<'static, ()> {
@@ -88,22 +88,23 @@ impl Tx<'_> {
             None => pending.sends,
         };
         self.follow(&pending, follow, sends)?;
-        if let Some(lane) = &lane {
-            self.put_lane(lane)?;
-        }
         if let Some(told) = news.delivery {
             self.note(told, pending.endpoint, Some(pending.message))?;
         }
         if let Some(why) = disable
             && self.disable(pending.endpoint, why)?
         {
-            let failing_since = lane.and_then(|lane| lane.breaker.failing_since).or(failed_at);
+            let of_lane = lane.as_ref().and_then(|lane| lane.breaker.failing_since);
+            let failing_since = of_lane.or(failed_at);
             let failing_since = failing_since.unwrap_or(self.now);
             let told = News::EndpointDisabled { failing_since };
             self.note(told, pending.endpoint, Some(pending.message))?;
         }
         if let Some(told) = news.breaker {
             self.note(told, pending.endpoint, None)?;
+        }
+        if let Some(lane) = &lane {
+            self.turn_lane(lane)?;
         }
         Ok(Recorded::Applied)
     }
@@ -258,10 +259,24 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Writes a lane's state, and notes what changes of its suspension.
+    fn turn_lane(&mut self, lane: &LaneState) -> Result<(), StoreError> {
+        let sql = "SELECT warned, suspended_since FROM lane_state WHERE endpoint = ?1";
+        let before = one(&mut self.conn.prepare_cached(sql)?.query([lane.endpoint.0])?, |row| {
+            Ok(Told { warned: row.get(0)?, suspended_since: maybe_time(row, 1)? })
+        })?;
+        self.put_lane(lane)?;
+        match lane.news_after(before.unwrap_or_default()) {
+            Some(told) => self.note_by_mail(told, lane.endpoint),
+            None => Ok(()),
+        }
+    }
+
     fn put_lane(&mut self, lane: &LaneState) -> Result<(), StoreError> {
         let sql = "INSERT OR REPLACE INTO lane_state (endpoint, open_until, generation, open_for, failing_since,
-                       forced, since, hold_until, throttled_rounds, rejected_until, rejected_for)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+                       forced, since, hold_until, throttled_rounds, rejected_until, rejected_for, warned,
+                       suspended_since, probe_at)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
         let time = |at: Option<Timestamp>| at.map(Timestamp::as_micros);
         let breaker = &lane.breaker;
         self.batch.rows += self.conn.prepare_cached(sql)?.execute(params![
@@ -276,6 +291,9 @@ impl Tx<'_> {
             lane.throttled_rounds,
             time(lane.rejected_until),
             micros(lane.rejected_for),
+            lane.warned,
+            time(lane.suspended.map(|it| it.since)),
+            time(lane.suspended.map(|it| it.probe_at)),
         ])?;
         Ok(())
     }

@@ -28,6 +28,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../migrations/sqlite/0006_notices.sql")),
     M::up(include_str!("../../migrations/sqlite/0007_suspect_sends.sql")),
     M::up(include_str!("../../migrations/sqlite/0008_answers.sql")),
+    M::up(include_str!("../../migrations/sqlite/0009_suspension.sql")),
 ];
 /// The header of a file and that of its first page.
 const HEAD_BYTES: usize = 108;

@@ -1,4 +1,5 @@
-//! Notices, in SQLite: one row each, until its message is accepted.
+//! Notices, in SQLite: one row each, until its message is accepted; and e-mails, until they are
+//! sent.
 //!
 //! Which organisations are told is known in memory once it was asked, and asked again after any
 //! change of the applications that tell; so what is not told costs one look.
@@ -16,7 +17,7 @@ use super::queue::bound;
 use super::rows::{all, bytes_at, id_at, maybe_blob, maybe_time, narrow_at, one, time_at};
 use super::tx::Tx;
 use crate::inbox::{Accepted, NewMessage};
-use crate::notices::{Kept, Notices};
+use crate::notices::{Kept, Mail, Notices};
 use crate::stored::fault::unreadable;
 use crate::stored::notice::{code, news};
 use crate::{Reply, StoreError};
@@ -48,6 +49,37 @@ impl Notices for SqliteStore {
 
     fn discard(&self, place: u64) -> Reply<'static, ()> {
         self.shared.door.change(move |tx| tx.forget(place))
+    }
+
+    fn keep_mails(&self, keep: bool) -> Reply<'static, ()> {
+        self.shared.door.change(move |tx| {
+            tx.keeps_mails = keep;
+            Ok(())
+        })
+    }
+
+    fn mails(&self, after: u64, limit: usize) -> Reply<'_, Vec<Mail>> {
+        self.readers.read(move |conn| {
+            let sql = "SELECT place, endpoint, about, at, written_at FROM mail
+                       WHERE place > ?1 ORDER BY place LIMIT ?2";
+            let values = params![after.cast_signed(), bound(limit)];
+            all(&mut conn.prepare_cached(sql)?.query(values)?, |row| {
+                Ok(Mail {
+                    place: row.get::<_, i64>(0)?.cast_unsigned(),
+                    endpoint: EndpointKey(row.get(1)?),
+                    news: news(row.get(2)?, maybe_time(row, 3)?)?,
+                    at: time_at(row, 4)?,
+                })
+            })
+        })
+    }
+
+    fn mailed(&self, place: u64) -> Reply<'static, ()> {
+        self.shared.door.change(move |tx| {
+            let sql = "DELETE FROM mail WHERE place = ?1";
+            tx.batch.rows += tx.conn.prepare_cached(sql)?.execute([place.cast_signed()])?;
+            Ok(())
+        })
     }
 }
 
@@ -86,6 +118,29 @@ impl Tx<'_> {
             None => (None, None),
         };
         self.put_notice(&Notice { org, news, app, endpoint: named, message, attempt })
+    }
+
+    /// Notes what happened to an endpoint, and keeps an e-mail of it if it names whom to write to.
+    pub(super) fn note_by_mail(
+        &mut self,
+        news: News,
+        endpoint: EndpointKey,
+    ) -> Result<(), StoreError> {
+        self.note(news, endpoint, None)?;
+        if !self.keeps_mails {
+            return Ok(());
+        }
+        let (about, at) = code(news);
+        let place = self.draw().cast_signed();
+        let sql = "INSERT INTO mail (place, endpoint, about, at, written_at)
+                   SELECT ?1, key, ?3, ?4, ?5 FROM endpoint
+                   WHERE key = ?2 AND contact_email IS NOT NULL AND deleted_at IS NULL";
+        let at = at.map(Timestamp::as_micros);
+        let values = params![place, endpoint.0, about, at, self.now.as_micros()];
+        let written = self.conn.prepare_cached(sql)?.execute(values)?;
+        self.batch.rows += written;
+        self.batch.noted += written;
+        Ok(())
     }
 
     /// Notes the same of every endpoint of an application that was not deleted yet.

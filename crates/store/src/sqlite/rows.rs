@@ -15,7 +15,7 @@ use rusqlite::types::FromSql;
 
 use crate::StoreError;
 use crate::history::AttemptRow;
-use crate::ledger::LaneState;
+use crate::ledger::{LaneState, Suspended};
 use crate::page::Direction;
 use crate::stored::codes::Code;
 use crate::stored::fault::unreadable;
@@ -39,7 +39,7 @@ pub(super) const ATTEMPT_OF: &str = "attempt JOIN message ON message.key = attem
      JOIN endpoint ON endpoint.key = attempt.endpoint";
 /// The columns that [`lane`] reads.
 pub(super) const LANE: &str = "endpoint, open_until, generation, open_for, failing_since, forced, since, \
-     hold_until, throttled_rounds, rejected_until, rejected_for";
+     hold_until, throttled_rounds, rejected_until, rejected_for, warned, suspended_since, probe_at";
 
 /// SQL for a direction.
 pub(super) const fn order(direction: Direction) -> &'static str {
@@ -234,5 +234,9 @@ pub(super) fn lane(row: &Row<'_>) -> Result<LaneState, StoreError> {
         throttled_rounds: narrow_at(row, 8)?,
         rejected_until: maybe_time(row, 9)?,
         rejected_for: span(row.get(10)?),
+        warned: row.get(11)?,
+        suspended: maybe_time(row, 12)?
+            .zip(maybe_time(row, 13)?)
+            .map(|(since, probe_at)| Suspended { since, probe_at }),
     })
 }

@@ -36,6 +36,8 @@ pub(super) struct Tx<'c> {
     pub(super) lists_wanted: bool,
     /// Organisations that are told of what happens in them, once that was asked.
     pub(super) told_orgs: Option<HashSet<PublicId>>,
+    /// Somebody sends what goes by e-mail.
+    pub(super) keeps_mails: bool,
     maker: KeyMaker,
     /// Versions of live applications as the transaction sees them; `None` for those that are gone.
     apps: HashMap<AppKey, Option<i64>>,
@@ -53,6 +55,7 @@ impl<'c> Tx<'c> {
             used: UsedKeys::load(conn)?,
             lists_wanted: false,
             told_orgs: None,
+            keeps_mails: false,
             maker: KeyMaker::new(last_key(conn)?, 0),
             apps: HashMap::new(),
         })
@@ -157,6 +160,7 @@ fn last_key(conn: &Connection) -> Result<u64, StoreError> {
                           coalesce((SELECT max(place) FROM closed), 0),
                           coalesce((SELECT max(key) FROM task), 0),
                           coalesce((SELECT max(place) FROM notice), 0),
+                          coalesce((SELECT max(place) FROM mail), 0),
                           coalesce((SELECT max(since) FROM endpoint_url), 0),
                           coalesce((SELECT max(up_to) FROM listed), 0),
                           coalesce((SELECT max(up_to) FROM key_run), 0))";

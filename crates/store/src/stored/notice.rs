@@ -20,6 +20,9 @@ pub(crate) const fn code(news: News) -> (i64, Option<Timestamp>) {
         News::AttemptFailing => (6, None),
         News::AttemptExhausted => (7, None),
         News::AttemptRecovered => (8, None),
+        News::EndpointFailing { failing_since } => (9, Some(failing_since)),
+        News::EndpointSuspended { failing_since } => (10, failing_since),
+        News::EndpointResumed => (11, None),
     }
 }
 
@@ -35,6 +38,9 @@ pub(crate) fn news(code: i64, at: Option<Timestamp>) -> Result<News, StoreError>
         (6, _) => News::AttemptFailing,
         (7, _) => News::AttemptExhausted,
         (8, _) => News::AttemptRecovered,
+        (9, Some(failing_since)) => News::EndpointFailing { failing_since },
+        (10, failing_since) => News::EndpointSuspended { failing_since },
+        (11, _) => News::EndpointResumed,
         _ => return Err(unreadable()),
     })
 }

@@ -37,6 +37,7 @@ macro_rules! suites {
             prune: of::prune::CASES,
             prune_withdrawn: of::prune::WITHDRAWN,
             notices: of::notices::CASES,
+            mails: of::notices::MAILS,
             recall: of::recall::CASES,
             recall_changes: of::recall::CHANGES,
             revocations: of::revocations::CASES,

@@ -30,6 +30,9 @@ pub(crate) struct Fields {
     /// Sends a second.
     #[arg(long, value_name = "N")]
     rate_limit: Option<u32>,
+    /// Whom to write to when it is suspended.
+    #[arg(long, value_name = "ADDRESS")]
+    contact_email: Option<String>,
     /// `true` lets deliveries wait.
     #[arg(long, value_name = "true|false")]
     disabled: Option<bool>,
@@ -53,6 +56,7 @@ impl Fields {
         body.set_list("filterTypes", &self.event_types)?;
         body.set_list("channels", &self.channels)?;
         body.set_some("rateLimit", self.rate_limit.as_ref())?;
+        body.set_some("contactEmail", self.contact_email.as_ref())?;
         body.set_some("disabled", self.disabled.as_ref())?;
         body.set_pairs("headers", &self.header)?;
         body.set_pairs("metadata", &self.metadata)?;

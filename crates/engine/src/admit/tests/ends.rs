@@ -37,9 +37,9 @@ fn what_was_refused_before_a_change_says_nothing_after_it() {
 #[test]
 fn a_success_by_hand_ends_the_hold_unless_it_was_begun_before() {
     let mut bench = refused();
-    bench.gate.succeed_by_hand(START.minus(Duration::from_secs(1)));
+    bench.gate.succeed_by_hand(START.minus(Duration::from_secs(1)), at(1));
     assert_eq!(bench.decide(1), wait(30));
-    bench.gate.succeed_by_hand(at(1));
+    bench.gate.succeed_by_hand(at(1), at(1));
     assert_eq!(bench.gate.decide(0, at(1)), Decision::Go);
     assert_eq!(bench.gate.decide(1, at(1)), Decision::Wait(None), "gently");
 }

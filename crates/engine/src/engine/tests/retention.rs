@@ -56,6 +56,7 @@ async fn open(ordering: Order) -> Desk {
         chance: Box::new(Seeded::new(1)),
         observer: Arc::new(Unobserved),
         wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
+        mailer: None,
         inflight_path: None,
     };
     let attached = Arc::clone(&store);

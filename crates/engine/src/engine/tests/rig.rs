@@ -16,8 +16,18 @@ pub(super) struct Rig {
     pub(super) transport: Arc<ScriptedTransport>,
     pub(super) endpoint: EndpointKey,
     app: PublicId,
+    pub(super) settings: crate::settings::Settings,
     posted: AtomicU64,
     scratch: tempfile::TempDir,
+}
+
+/// A mail server that never answers: what is to be sent stays in sight.
+pub(super) struct Deaf;
+
+impl mail::Mailer for Deaf {
+    fn send(&self, _: mail::Letter) -> mail::Mailing<'_> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// A process.
@@ -46,7 +56,8 @@ impl Rig {
         let endpoint = store.create_endpoint(new).await.unwrap().key;
         let transport = Arc::new(ScriptedTransport::new(script));
         let scratch = tempfile::tempdir().unwrap();
-        Self { clock, store, transport, endpoint, app: app.id, posted: AtomicU64::new(0), scratch }
+        let (settings, posted) = (crate::settings::Settings::default(), AtomicU64::new(0));
+        Self { clock, store, transport, endpoint, app: app.id, settings, posted, scratch }
     }
 
     /// Where ids in flight stand.
@@ -56,7 +67,7 @@ impl Rig {
 
     pub(super) async fn start(&self) -> Life {
         let parts = Parts {
-            settings: crate::settings::Settings::default(),
+            settings: self.settings.clone(),
             stores: Stores::of(&self.store),
             transport: Arc::clone(&self.transport) as _,
             clock: Arc::clone(&self.clock) as _,
@@ -64,6 +75,7 @@ impl Rig {
             observer: Arc::new(Unobserved),
             inflight_path: Some(self.inflight_file()),
             wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
+            mailer: Some(Arc::new(Deaf)),
         };
         let attached = Arc::clone(&self.store);
         let (engine, running) =
@@ -75,6 +87,7 @@ impl Rig {
     pub(super) fn kill(&mut self, life: Life) {
         life.running.dispatcher.abort();
         life.running.tasks.abort();
+        life.running.mailing.inspect(JoinHandle::abort);
         self.store = self.store.crash_image();
     }
 

@@ -20,7 +20,7 @@ const ALL: &str = r#"{"url":"https://H.example","description":"d","uid":"u","ver
     "headers":{"X-A":"1"},"retryPolicy":{"strategy":"schedule","schedule":["5s","5m"],"attemptsMax":3,
     "ageMax":"1h","retryOn":["408","5xx"],"retryAfter":"at_least"},
     "breaker":{"failures":2,"openFor":"500ms","unknown":1e999},"timeout":"30s","ordered":"strict",
-    "unknown":-1e999}"#;
+    "contactEmail":"ops@h.example","unknown":-1e999}"#;
 
 #[test]
 fn a_create_reads_every_field() {
@@ -33,6 +33,7 @@ fn a_create_reads_every_field() {
     assert_eq!(spec.retry.retry_on, Some(RetryOn::Listed(vec![(408, 408), (500, 599)])));
     assert_eq!(spec.breaker.open_for, Some(Duration::from_millis(500)));
     assert_eq!((spec.timeout, spec.ordering), (Some(Duration::from_secs(30)), Ordering::Strict));
+    assert_eq!(spec.contact_email.unwrap().as_str(), "ops@h.example");
 }
 
 #[test]
@@ -55,7 +56,7 @@ fn a_patch_keeps_changes_and_clears() {
     let cleared = read(
         r#"{"uid":null,"eventTypes":null,"channels":null,"throttleRate":null,"metadata":null,
         "headers":null,"retryPolicy":null,"breaker":null,"timeout":null,"ordered":null,
-        "disabled":false}"#,
+        "contactEmail":null,"disabled":false}"#,
         Some(&old),
     )
     .unwrap();
@@ -107,6 +108,12 @@ fn what_is_wrong_is_named() {
         (r#""url":"https://h.example","timeout":"31s""#, "timeout"),
         (r#""url":"https://h.example","timeout":10"#, "timeout"),
         (r#""url":"https://h.example","ordered":"yes""#, "ordered"),
+        (r#""url":"https://h.example","contactEmail":"Ops <ops@h.example>""#, "contactEmail"),
+        (
+            r#""url":"https://h.example","contactEmail":"a@h.example\r\nBcc: b@h.example""#,
+            "contactEmail",
+        ),
+        (r#""url":"https://h.example","contactEmail":["a@h.example"]"#, "contactEmail"),
         (r#""url":"https://h.example","retryPolicy":{"base":"5"}"#, "base"),
         (r#""url":"https://h.example","retryPolicy":{"base":"2h"}"#, "cap"),
         (r#""url":"https://h.example","retryPolicy":{"strategy":"schedule"}"#, "schedule"),

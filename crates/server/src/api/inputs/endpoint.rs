@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde_json::json;
 
 use crate::api::shapes::{
-    Channel, Description, EventTypeName, Metadata, PerSecond, SigningSecret, Span, Uid, Url,
+    Channel, Description, Email, EventTypeName, Metadata, PerSecond, SigningSecret, Span, Uid, Url,
     or_null,
 };
 
@@ -79,6 +79,8 @@ pub(crate) struct EndpointUpdate {
     /// is replayed or deleted.
     #[schemars(extend("type" = json!(["boolean", "string", "null"]), "enum" = json!([true, false, "strict", null])))]
     ordered: Option<serde_json::Value>,
+    /// Whom to write to before it is suspended, when it is, and when it is resumed.
+    contact_email: Option<Email>,
 }
 
 /// What differs from the retry policy of the server; null for its value.
@@ -121,10 +123,12 @@ pub(crate) struct BreakerPolicyIn {
     open_for_max: Option<Span>,
 }
 
-/// Forces the breaker, until `auto` gives it back to itself.
+/// Forces the breaker, until `auto` gives it back to itself, or suspends the endpoint.
 #[derive(JsonSchema)]
 pub(crate) struct BreakerIn {
-    #[schemars(extend("enum" = json!(["open", "closed", "auto"])))]
+    /// `suspended`, which is for tokens of an organisation, lasts until a probe is delivered or
+    /// `auto`.
+    #[schemars(extend("enum" = json!(["open", "closed", "auto", "suspended"])))]
     state: String,
 }
 

@@ -11,7 +11,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{stored_json, time};
-use crate::api::shapes::{Channel, EndpointId, EventTypeName, Metadata, Span, Time, or_null};
+use crate::api::shapes::{
+    Channel, Email, EndpointId, EventTypeName, Metadata, Span, Time, or_null,
+};
 use crate::spelling::{duration_text, retry_after_mode_text, retry_on_text};
 
 /// An endpoint.
@@ -49,6 +51,8 @@ pub(crate) struct EndpointOut {
     #[schemars(with = "Option<Span>")]
     timeout: Option<String>,
     ordered: Ordered,
+    #[schemars(with = "Option<Email>")]
+    contact_email: Option<String>,
 }
 
 /// `false`, `true` or `"strict"`.
@@ -123,6 +127,7 @@ impl From<&Endpoint> for EndpointOut {
                 Ordering::Ordered => Ordered::Flag(true),
                 Ordering::Strict => Ordered::Name("strict"),
             },
+            contact_email: spec.contact_email.as_ref().map(|address| address.as_str().to_owned()),
         }
     }
 }

@@ -45,7 +45,7 @@ struct Data<'a> {
     /// Of an attempt, and of an endpoint that was switched off; null if nothing was ever sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_attempt: Option<Option<AttemptOut>>,
-    /// Of an endpoint that was switched off.
+    /// Of an endpoint that was switched off, that fails, or that was suspended for failing.
     #[schemars(with = "Time")]
     #[serde(skip_serializing_if = "Option::is_none")]
     fail_since: Option<String>,
@@ -103,7 +103,10 @@ pub(crate) fn payload(notice: &Notice) -> Bytes {
         last_attempt: (is_attempt || is_disabled)
             .then(|| notice.attempt.as_ref().map(AttemptOut::of)),
         fail_since: match news {
-            News::EndpointDisabled { failing_since } => Some(time(failing_since)),
+            News::EndpointDisabled { failing_since } | News::EndpointFailing { failing_since } => {
+                Some(time(failing_since))
+            }
+            News::EndpointSuspended { failing_since } => failing_since.map(time),
             _ => None,
         },
         trigger: is_disabled.then_some("automatic"),
@@ -160,6 +163,20 @@ mod tests {
                 "openUntil": text,
             }})
         );
+        for (news, since) in [
+            (News::EndpointFailing { failing_since: at }, Some(text)),
+            (News::EndpointSuspended { failing_since: Some(at) }, Some(text)),
+            (News::EndpointSuspended { failing_since: None }, None),
+            (News::EndpointResumed, None),
+        ] {
+            let mut data = json!({
+                "appId": app, "appUid": null, "endpointId": endpoint, "endpointUid": null,
+            });
+            if let Some(since) = since {
+                data["failSince"] = json!(since);
+            }
+            assert_eq!(shown(news, None, Some(last)), json!({"type": news.name(), "data": data}));
+        }
         let attempt = json!({
             "id": id(5, Kind::Attempt), "responseStatusCode": 503, "timestamp": text,
         });

@@ -12,6 +12,7 @@ use store::conformance::world::{ORG, all};
 use store::dead_letters::DeadFilter;
 use store::directory::IdOrUid;
 use store::history::{AttemptFilter, MessageFilter, Sent, SentFilter, Standing};
+use store::notices::Mail;
 use store::page::{Direction, PageOf};
 
 use crate::model::names::Side;
@@ -47,6 +48,11 @@ impl Side {
         self.letters(&mut lines).await;
         let notices = self.world.stores.notices.waiting(1_000).await.unwrap();
         lines.extend(notices.iter().map(|kept| self.notice(&kept.notice)));
+        let mails = self.world.stores.notices.mails(0, 1_000).await.unwrap();
+        lines.extend(mails.iter().map(|mail| {
+            let Mail { endpoint, news, at, .. } = mail;
+            format!("mail about {} {news:?} {at:?}", self.endpoint(*endpoint))
+        }));
         lines
     }
 
