@@ -99,7 +99,7 @@ impl Engine {
             new_notice: Arc::clone(&new_notice),
             new_mail: Arc::clone(&new_mail),
         }));
-        stores.notices.keep_mails(parts.mailer.is_some()).await?;
+        stores.notices.keep_mails(parts.mailer.is_some());
         let counts = mail::Counts::new();
         let office = parts.mailer.as_ref().map(|mailer| {
             PostOffice::new(stores.clone(), Arc::clone(&parts.clock), Arc::clone(mailer), counts)

@@ -46,7 +46,7 @@ pub trait Notices: Send + Sync {
     /// Takes out a notice that nobody is to be told of any more.
     fn discard(&self, place: u64) -> Reply<'static, ()>;
     /// Whether e-mails are kept from now on; once the store is opened they are not.
-    fn keep_mails(&self, keep: bool) -> Reply<'static, ()>;
+    fn keep_mails(&self, keep: bool);
     /// The oldest e-mails beyond `after`, in order, at most `limit`.
     fn mails(&self, after: u64, limit: usize) -> Reply<'_, Vec<Mail>>;
     /// Takes out an e-mail that was sent, or is not to be sent any more.

@@ -55,7 +55,7 @@ impl Desk {
     async fn new() -> Self {
         let clock = Arc::new(ManualClock::new(NOW));
         let store = MemoryStore::new(Arc::clone(&clock) as _);
-        store.keep_mails(true).await.unwrap();
+        store.keep_mails(true);
         let app = store.create_app(ORG, samples::app(None), [1; 12]).await.unwrap().key;
         let contact_email = samples::full_endpoint().contact_email;
         let spec = EndpointSpec { contact_email, ..samples::endpoint() };

@@ -13,7 +13,7 @@ use super::{Case, cases, samples};
 use crate::StoreError;
 use crate::directory::{EndpointChange, NewEndpoint};
 use crate::inbox::Accepted;
-use crate::ledger::{Follow, Record, RecordNews, Recorded};
+use crate::ledger::{Follow, LaneState, Record, RecordNews, Recorded};
 use crate::notices::Kept;
 
 /// The suite.
@@ -237,6 +237,8 @@ async fn an_endpoint_is_told_to_be_disabled_once(world: World) {
         Record { lane, disable, ..world.result(row, Some(attempt), samples::dead()) }
     };
     let lane = samples::lane(rows[0].endpoint);
+    // News of a suspension would come beside.
+    let lane = LaneState { warned: false, suspended: None, ..lane };
     let failing_since = lane.breaker.failing_since.unwrap();
     let records = vec![gone(rows[0], Some(lane)), gone(rows[1], None)];
     world.stores.ledger.record(records).await.unwrap();

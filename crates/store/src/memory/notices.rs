@@ -44,11 +44,8 @@ impl Notices for MemoryStore {
         })
     }
 
-    fn keep_mails(&self, keep: bool) -> Reply<'static, ()> {
-        self.shared.write(move |tx| {
-            tx.state.keeps_mails = keep;
-            Ok(())
-        })
+    fn keep_mails(&self, keep: bool) {
+        self.shared.state().keeps_mails = keep;
     }
 
     fn mails(&self, after: u64, limit: usize) -> Reply<'_, Vec<Mail>> {

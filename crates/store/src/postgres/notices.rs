@@ -55,12 +55,8 @@ impl Notices for PostgresStore {
         self.shared.door.change(move |tx| Box::pin(tx.forget(place)))
     }
 
-    fn keep_mails(&self, keep: bool) -> Reply<'static, ()> {
-        // In order with what is being written.
-        self.shared.door.change(move |tx| {
-            tx.keeps_mails.store(keep, Ordering::Relaxed);
-            Box::pin(async { Ok(()) })
-        })
+    fn keep_mails(&self, keep: bool) {
+        self.shared.keeps_mails.store(keep, Ordering::Relaxed);
     }
 
     fn mails(&self, after: u64, limit: usize) -> Reply<'_, Vec<Mail>> {

@@ -6,6 +6,7 @@
 //! Never: a row for an organisation that nobody tells.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 
 use domain::ids::{AppKey, EndpointKey, MessageKey, PublicId};
 use domain::notice::{LastAttempt, MANAGEMENT, Named, News, Notice, told_by};
@@ -51,11 +52,8 @@ impl Notices for SqliteStore {
         self.shared.door.change(move |tx| tx.forget(place))
     }
 
-    fn keep_mails(&self, keep: bool) -> Reply<'static, ()> {
-        self.shared.door.change(move |tx| {
-            tx.keeps_mails = keep;
-            Ok(())
-        })
+    fn keep_mails(&self, keep: bool) {
+        self.shared.keeps_mails.store(keep, Ordering::Relaxed);
     }
 
     fn mails(&self, after: u64, limit: usize) -> Reply<'_, Vec<Mail>> {
@@ -127,7 +125,7 @@ impl Tx<'_> {
         endpoint: EndpointKey,
     ) -> Result<(), StoreError> {
         self.note(news, endpoint, None)?;
-        if !self.keeps_mails {
+        if !self.keeps_mails.load(Ordering::Relaxed) {
             return Ok(());
         }
         let (about, at) = code(news);

@@ -2,7 +2,7 @@
 //!
 //! Never: a lock; each of them is told what it must know.
 
-use std::sync::atomic::{AtomicI64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 
 use resilience::Clock;
@@ -17,6 +17,8 @@ pub(super) struct Shared {
     pub(super) door: Door,
     pub(super) answers: Answers,
     pub(super) commits: OnceLock<Arc<dyn Commits>>,
+    /// Somebody sends what goes by e-mail.
+    pub(super) keeps_mails: Arc<AtomicBool>,
     /// Pending rows.
     pub(super) depth: AtomicI64,
     /// No row that was never moved is due before then, in microseconds.
@@ -32,6 +34,7 @@ impl Shared {
             door,
             answers: Answers::new(),
             commits: OnceLock::new(),
+            keeps_mails: Arc::default(),
             depth: AtomicI64::new(depth),
             no_fresh_before: AtomicI64::new(i64::MIN),
             written: AtomicUsize::new(0),

@@ -5,6 +5,8 @@
 //! Never: begin or end a transaction; `writer` does.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use domain::ids::{AppKey, KeyMaker, PublicId};
 use resilience::Timestamp;
@@ -37,14 +39,18 @@ pub(super) struct Tx<'c> {
     /// Organisations that are told of what happens in them, once that was asked.
     pub(super) told_orgs: Option<HashSet<PublicId>>,
     /// Somebody sends what goes by e-mail.
-    pub(super) keeps_mails: bool,
+    pub(super) keeps_mails: Arc<AtomicBool>,
     maker: KeyMaker,
     /// Versions of live applications as the transaction sees them; `None` for those that are gone.
     apps: HashMap<AppKey, Option<i64>>,
 }
 
 impl<'c> Tx<'c> {
-    pub(super) fn new(conn: &'c Connection, now: Timestamp) -> Result<Self, StoreError> {
+    pub(super) fn new(
+        conn: &'c Connection,
+        now: Timestamp,
+        keeps_mails: Arc<AtomicBool>,
+    ) -> Result<Self, StoreError> {
         Ok(Self {
             conn,
             hot: Hot::prepare(conn)?,
@@ -55,7 +61,7 @@ impl<'c> Tx<'c> {
             used: UsedKeys::load(conn)?,
             lists_wanted: false,
             told_orgs: None,
-            keeps_mails: false,
+            keeps_mails,
             maker: KeyMaker::new(last_key(conn)?, 0),
             apps: HashMap::new(),
         })

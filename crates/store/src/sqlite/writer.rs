@@ -46,7 +46,7 @@ struct Told {
 impl<'c> Writer<'c> {
     pub(super) fn new(conn: &'c Connection, shared: Arc<Shared>) -> Result<Self, StoreError> {
         Ok(Self {
-            tx: Tx::new(conn, shared.clock.now())?,
+            tx: Tx::new(conn, shared.clock.now(), Arc::clone(&shared.keeps_mails))?,
             log: Log::new(conn),
             shared,
             chores: Chores::new(started()),
