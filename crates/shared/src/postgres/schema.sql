@@ -29,17 +29,19 @@ CREATE OR REPLACE FUNCTION peyk_breaker_now() RETURNS bigint LANGUAGE sql VOLATI
 $$;
 
 -- The row, locked until the end of the statement that calls; one that is not there is born closed.
--- No two lives of one key share a generation.
+-- It may wait for the lock: a time that is compared with the row's is read after it. No two lives of one key share a generation.
 CREATE OR REPLACE FUNCTION peyk_breaker_load(k text) RETURNS peyk_breaker LANGUAGE plpgsql AS $$
 DECLARE
   b peyk_breaker;
-  t bigint := peyk_breaker_now();
+  t bigint;
 BEGIN
   LOOP
     SELECT * INTO b FROM peyk_breaker WHERE key = k FOR UPDATE;
     IF FOUND THEN
       RETURN b;
     END IF;
+    -- Now, since the look may have waited for the end of a life that the new one must come after.
+    t := peyk_breaker_now();
     INSERT INTO peyk_breaker (key, gen, born, since, used)
       VALUES (k, t / 1000, t / 1000, t, t)
       ON CONFLICT (key) DO NOTHING;
@@ -84,6 +86,8 @@ BEGIN
     RETURN;
   END IF;
   b := peyk_breaker_load(k);
+  -- Anew, since whoever held the row may have sent a probe after the time above.
+  t := peyk_breaker_now();
   IF b.forced = 'open' THEN
     what := 'forced';
   ELSIF b.forced = '' AND b.open_until <> 0 THEN
