@@ -16,9 +16,12 @@ struct Slot {
 }
 
 impl Slot {
-    /// A clock that was set back past the sending ends the wait too.
+    /// A clock that was set back by more than the wait ends it too, so no wait exceeds twice its
+    /// length. A smaller step does not: readings of two threads may be that far apart.
     fn is_over(&self, now: Timestamp) -> bool {
-        self.until.is_some_and(|until| now >= until || now < self.sent)
+        let lapsed =
+            |until: Timestamp| now >= until || now.plus(until.since(self.sent)) < self.sent;
+        self.until.is_some_and(lapsed)
     }
 }
 

@@ -113,8 +113,9 @@ impl Core {
             let begun = self.is_timed().then(|| self.clock.now());
             return Ok(Pass { permit: breaker::Permit::ordinary(gate >> GENERATION), begun });
         }
-        let now = self.clock.now();
         let mut inner = self.inner();
+        // Under the lock: what is compared with it was noted by others who held the lock before.
+        let now = self.clock.now();
         match inner.breaker.take(now) {
             Some(permit) => {
                 if permit.is_probe() {
@@ -172,8 +173,8 @@ impl Core {
         if self.gate.load(Ordering::Acquire) & QUIET != 0 {
             return State::Closed;
         }
-        let now = self.clock.now();
-        self.inner().breaker.state(now)
+        let inner = self.inner();
+        inner.breaker.state(self.clock.now())
     }
 
     pub(crate) fn kept(&self) -> Snapshot {
@@ -181,8 +182,8 @@ impl Core {
     }
 
     pub(crate) fn view(&self) -> BreakerView {
-        let now = self.clock.now();
         let inner = self.inner();
+        let now = self.clock.now();
         let Snapshot { generation, open_for, failing_since, forced, since, .. } =
             inner.breaker.snapshot();
         BreakerView {
@@ -222,8 +223,8 @@ impl Core {
     }
 
     fn by_hand(&self, cause: Cause, change: impl FnOnce(&mut Breaker, Timestamp)) {
-        let now = self.clock.now();
         let mut inner = self.inner();
+        let now = self.clock.now();
         change(&mut inner.breaker, now);
         self.show(&mut inner, cause, now);
         self.settle(inner);

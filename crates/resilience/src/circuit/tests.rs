@@ -126,6 +126,24 @@ fn cb_02_a_probe_of_which_nothing_is_heard_is_given_up_in_time() {
 }
 
 #[test]
+fn cb_01_tm_01_only_a_large_step_back_of_the_clock_frees_a_slot() {
+    let clock = clock();
+    let half_open = HalfOpen::probes(1).max_wait(secs(30));
+    let breaker = opened(&clock, builder(&clock).half_open(half_open));
+    clock.advance(secs(60));
+    let sent = clock.now();
+    let _lost = breaker.try_acquire().unwrap();
+    for step in [Duration::from_micros(1), secs(1), secs(30)] {
+        clock.set(sent.minus(step));
+        let rejected = breaker.try_acquire().unwrap_err();
+        assert_eq!(rejected.reason, RejectReason::ProbeInFlight, "{step:?}");
+        assert_eq!(rejected.retry_after, Some(secs(30) + step));
+    }
+    clock.set(sent.minus(secs(31)));
+    assert!(breaker.try_acquire().unwrap().is_probe(), "no wait exceeds twice its length");
+}
+
+#[test]
 fn cb_06_t11_late_results_move_nothing_and_prolong_nothing() {
     let clock = clock();
     let breaker = builder(&clock).build().unwrap();

@@ -60,8 +60,9 @@ impl MemoryBreakerStore {
         rules: Option<&SharedRules>,
         step: impl FnOnce(&mut Record, Timestamp) -> T,
     ) -> T {
-        let now = self.clock.now();
         let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock: what is compared with it was noted by others who held the lock before.
+        let now = self.clock.now();
         let record = breakers.entry(key.to_owned()).or_insert_with(|| Record::new(rules, now));
         if let Some(rules) = rules {
             record.breaker.retune(machine(rules));

@@ -91,7 +91,9 @@ BEGIN
   IF b.forced = 'open' THEN
     what := 'forced';
   ELSIF b.forced = '' AND b.open_until <> 0 THEN
-    IF b.probe_out <> 0 AND t < b.probe_until AND t >= b.probe_sent THEN
+    -- A clock set back by more than the lease ends it; a smaller step is no reason for another.
+    IF b.probe_out <> 0 AND t < b.probe_until
+      AND t + (b.probe_until - b.probe_sent) >= b.probe_sent THEN
       what := 'out';
       number := b.probe_until - t;
     ELSIF b.probe_out <> 0 OR b.successes > 0 OR t >= b.open_until

@@ -5,7 +5,9 @@ if b.forced == 'open' then
   what = 'forced'
 elseif b.forced == '' and b.open_until ~= 0 then
   local out = b.probe_out ~= 0
-  local lapsed = now >= b.probe_until or now < b.probe_sent
+  -- Set back by more than the lease; a smaller step is no reason for a second probe.
+  local back = now + (b.probe_until - b.probe_sent) < b.probe_sent
+  local lapsed = now >= b.probe_until or back
   if out and not lapsed then
     what, number = 'out', b.probe_until - now
   elseif out or b.successes > 0 or now >= b.open_until or now + b.open_for < b.since then
