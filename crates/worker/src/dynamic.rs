@@ -33,6 +33,7 @@ pub trait DynQueue: Send + Sync + 'static {
     fn dyn_dead_letter<'a>(
         &'a self,
         token: &'a LeaseToken,
+        attempts: u32,
         reason: &'a str,
         description: &'a str,
     ) -> Boxed<'a, ()>;
@@ -62,10 +63,11 @@ impl<Q: Queue> DynQueue for Q {
     fn dyn_dead_letter<'a>(
         &'a self,
         token: &'a LeaseToken,
+        attempts: u32,
         reason: &'a str,
         description: &'a str,
     ) -> Boxed<'a, ()> {
-        Box::pin(self.dead_letter(token, reason, description))
+        Box::pin(self.dead_letter(token, attempts, reason, description))
     }
 
     fn dyn_extend<'a>(&'a self, token: &'a LeaseToken, lease: Duration) -> Boxed<'a, ()> {
@@ -95,10 +97,11 @@ impl Queue for Arc<dyn DynQueue> {
     async fn dead_letter(
         &self,
         token: &LeaseToken,
+        attempts: u32,
         reason: &str,
         description: &str,
     ) -> Result<(), QueueError> {
-        (**self).dyn_dead_letter(token, reason, description).await
+        (**self).dyn_dead_letter(token, attempts, reason, description).await
     }
 
     async fn extend(&self, token: &LeaseToken, lease: Duration) -> Result<(), QueueError> {

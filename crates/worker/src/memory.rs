@@ -124,6 +124,7 @@ impl Shelf {
             if let Some(entry) = self.entries.get_mut(&id) {
                 let until = now.plus(ask.lease);
                 entry.attempt = entry.attempt.saturating_add(1);
+                entry.history.begun.get_or_insert(now);
                 entry.held = Some((until, fence));
                 self.leased.insert((until, fence, Arc::clone(&id)));
                 taken.push(entry.message(&id, fence, now));
@@ -253,12 +254,14 @@ where
     async fn dead_letter(
         &self,
         token: &LeaseToken,
+        attempts: u32,
         reason: &str,
         description: &str,
     ) -> Result<(), QueueError> {
         let now = self.inner.sleeper.now();
         let mut shelf = self.shelf();
         let (id, entry) = shelf.release(token)?;
+        entry.attempt = attempts;
         entry.died = Some((now, reason.to_owned(), description.to_owned()));
         shelf.dead.push_back(id);
         Ok(())

@@ -73,7 +73,9 @@ impl fmt::Debug for NewMessage {
 /// What earlier attempts left behind. The queue keeps it as it is, beside the message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// When the first attempt began; none before it ended.
+    /// When the first attempt began, by its receipt: a queue notes it there, with the count, so that
+    /// it is known though nobody lived to tell. None in a message that was never received, or whose
+    /// queue cannot note it: then the first attempt that was told of counts.
     pub begun: Option<Timestamp>,
     /// The wait before this attempt, zero before the first.
     pub last_wait: Duration,
@@ -161,7 +163,7 @@ pub struct DeadLetter {
     pub attributes: BTreeMap<String, String>,
     /// As it was put in.
     pub correlation: Option<String>,
-    /// How often it was received.
+    /// How many attempts were made, those counted that ended with their consumer.
     pub attempts: u32,
     /// When it was put in.
     pub enqueued_at: Timestamp,

@@ -33,7 +33,8 @@ pub trait Queue: Send + Sync + 'static {
     /// Takes messages that are due, as soon as there is one, or none after the wait.
     ///
     /// Each is leased, and **its attempt is counted now**, durably, not when the handler fails: a
-    /// message that kills its consumers is thereby bounded. Of any number of concurrent callers one
+    /// message that kills its consumers is thereby bounded. So is the time noted in
+    /// [`History::begun`], unless it is there. Of any number of concurrent callers one
     /// gets a message. A message whose lease has lapsed is due again. When the returned future is
     /// dropped, or its answer is lost, what it took comes back when the lease lapses.
     fn receive(
@@ -55,11 +56,12 @@ pub trait Queue: Send + Sync + 'static {
         history: &History,
     ) -> impl Future<Output = Result<(), QueueError>> + Send;
 
-    /// Sets the message aside with a reason (a word) and a description, where operators find it. In
-    /// one step, like [`Queue::schedule_at`].
+    /// Sets the message aside after so many `attempts`, with a reason (a word) and a description,
+    /// where operators find it. In one step, like [`Queue::schedule_at`].
     fn dead_letter(
         &self,
         token: &LeaseToken,
+        attempts: u32,
         reason: &str,
         description: &str,
     ) -> impl Future<Output = Result<(), QueueError>> + Send;

@@ -183,11 +183,12 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Queue for RedisQueue<C> 
     async fn dead_letter(
         &self,
         token: &LeaseToken,
+        attempts: u32,
         reason: &str,
         description: &str,
     ) -> Result<(), QueueError> {
         let mut step = self.held(&self.scripts.bury, token);
-        self.settle(step.arg(reason).arg(description)).await
+        self.settle(step.arg(attempts).arg(reason).arg(description)).await
     }
 
     async fn extend(&self, token: &LeaseToken, lease: Duration) -> Result<(), QueueError> {

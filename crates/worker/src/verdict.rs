@@ -37,7 +37,7 @@ pub(crate) enum Ended {
 pub(crate) enum Verdict {
     Complete,
     Again(Again),
-    Bury { reason: String, description: String },
+    Bury { attempts: u32, reason: String, description: String },
     Return,
 }
 
@@ -81,7 +81,8 @@ impl Case<'_> {
             Ended::Exhausted => {
                 let last = self.message.history.last_error.as_deref();
                 let last = last.unwrap_or("none; consumers died or lost the lease every time");
-                self.bury("crashed".to_owned(), last)
+                // This one is not begun: those before are what was tried.
+                self.bury_after(self.message.attempt.saturating_sub(1), "crashed".to_owned(), last)
             }
         }
     }
@@ -112,19 +113,23 @@ impl Case<'_> {
     }
 
     fn bury(&self, reason: String, last_error: &str) -> Verdict {
+        self.bury_after(self.message.attempt, reason, last_error)
+    }
+
+    fn bury_after(&self, attempts: u32, reason: String, last_error: &str) -> Verdict {
         let description = format!(
             "attempt {} of at most {}; enqueued {}, first tried {}, given up {}; last error: {}",
-            self.message.attempt,
+            attempts,
             self.retry.max_calls(),
             date(self.message.enqueued_at),
             date(self.begun()),
             date(self.now),
             last_error,
         );
-        Verdict::Bury { reason, description }
+        Verdict::Bury { attempts, reason, description }
     }
 
-    /// When the first attempt began; a first attempt that left no trace counts from this one.
+    /// When the first attempt began; where the queue did not note it, this one.
     fn begun(&self) -> Timestamp {
         self.message.history.begun.unwrap_or(self.message.received_at)
     }

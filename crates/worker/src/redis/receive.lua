@@ -21,6 +21,9 @@ while #taken < tonumber(ARGV[3]) do
   end
   if redis.call('EXISTS', key(id)) == 1 then
     redis.call('HINCRBY', key(id), 'attempt', 1)
+    if (redis.call('HGET', key(id), 'begun') or '') == '' then
+      redis.call('HSET', key(id), 'begun', num(now))
+    end
     redis.call('HSET', key(id), 'fence', fence())
     redis.call('ZADD', leased, num(now + ARGV[2]), id)
     taken[#taken + 1] = {id, redis.call('HGETALL', key(id))}

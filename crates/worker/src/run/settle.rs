@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::lease::{in_time, later};
 use super::shared::Shared;
 use crate::error::QueueError;
-use crate::message::LeaseToken;
+use crate::message::{History, LeaseToken};
 use crate::observer::Settlement;
 use crate::verdict::{Again, Case, Verdict};
 
@@ -45,15 +45,20 @@ pub(super) async fn settle(
 async fn once(shared: &Shared, case: &Case<'_>, verdict: &Verdict) -> Result<(), QueueError> {
     let (queue, message) = (&shared.queue, case.message);
     let token: &LeaseToken = &message.token;
+    let unbegun = History::default();
     let asked = match verdict {
         Verdict::Complete => queue.dyn_complete(token),
         Verdict::Again(Again { due, history, .. }) => {
             queue.dyn_schedule_at(token, *due, message.attempt, history)
         }
-        Verdict::Bury { reason, description } => queue.dyn_dead_letter(token, reason, description),
+        Verdict::Bury { attempts, reason, description } => {
+            queue.dyn_dead_letter(token, *attempts, reason, description)
+        }
         Verdict::Return => {
             let attempts = message.attempt.saturating_sub(1);
-            queue.dyn_schedule_at(token, case.now, attempts, &message.history)
+            // The next receipt is then the first.
+            let history = if attempts == 0 { &unbegun } else { &message.history };
+            queue.dyn_schedule_at(token, case.now, attempts, history)
         }
     };
     in_time(shared.limits.queue_timeout, asked).await
@@ -68,7 +73,9 @@ fn settled(verdict: Verdict, case: &Case<'_>) -> Settlement {
             let error = history.last_error.unwrap_or_default();
             Settlement::Scheduled { delay: due.since(case.now), error }
         }
-        Verdict::Bury { reason, description } => Settlement::DeadLettered { reason, description },
+        Verdict::Bury { reason, description, .. } => {
+            Settlement::DeadLettered { reason, description }
+        }
         Verdict::Return => Settlement::Returned,
     }
 }

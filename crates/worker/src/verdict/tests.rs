@@ -46,7 +46,7 @@ fn again(verdict: Verdict) -> Again {
 
 fn buried(verdict: Verdict) -> (String, String) {
     match verdict {
-        Verdict::Bury { reason, description } => (reason, description),
+        Verdict::Bury { reason, description, .. } => (reason, description),
         other => panic!("{other:?}"),
     }
 }
@@ -134,8 +134,13 @@ fn du_10_a_message_received_too_often_is_set_aside_unseen() {
         Case { message: &message, retry: &retry, now: NOW }.is_exhausted()
     };
     assert_eq!([1, 3, 4].map(is_exhausted), [false, false, true]);
-    let (reason, text) = buried(judge(&message(4, History::default()), &retry, Ended::Exhausted));
+    let history = History { begun: Some(Timestamp::from_secs(950)), ..History::default() };
+    let verdict = judge(&message(4, history), &retry, Ended::Exhausted);
+    assert!(matches!(verdict, Verdict::Bury { attempts: 3, .. }), "the fourth is not begun");
+    let (reason, text) = buried(verdict);
     assert_eq!(reason, "crashed");
+    assert!(text.contains("attempt 3 of at most 3; "), "{text}");
+    assert!(text.contains("first tried 1970-01-01T00:15:50Z"), "{text}");
     assert!(text.contains("consumers died"), "{text}");
 }
 

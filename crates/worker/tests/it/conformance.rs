@@ -47,7 +47,8 @@ async fn what_is_put_in_comes_out(queue: &impl QueueAdmin) {
     assert_eq!(got.attributes["a:fence"], "7");
     assert_eq!(got.correlation.as_deref(), Some("order 17"));
     assert!(got.received_at >= got.enqueued_at);
-    assert_eq!(got.history, History::default());
+    let begun = Some(got.received_at);
+    assert_eq!(got.history, History { begun, ..History::default() });
     queue.complete(&got.token).await.unwrap();
     let late = one(queue, LONG).await;
     assert!(late.received_at.since(late.enqueued_at) >= ms(150), "held back");
@@ -70,6 +71,7 @@ async fn a_lapsed_lease_redelivers_and_fences(queue: &impl QueueAdmin) {
     let second = one(queue, LONG).await;
     assert_eq!((&*second.id, second.attempt), ("lapses", 2));
     assert!(second.received_at.since(first.received_at) >= ms(60));
+    assert_eq!(second.history.begun, Some(first.received_at), "though nobody told of the first");
     assert!(second.token.fence() > first.token.fence());
     let late = &first.token;
     let history = History::default();
@@ -77,7 +79,7 @@ async fn a_lapsed_lease_redelivers_and_fences(queue: &impl QueueAdmin) {
     assert!(matches!(queue.complete(late).await, Err(QueueError::Stale)));
     assert!(matches!(queue.extend(late, LONG).await, Err(QueueError::Stale)));
     assert!(matches!(queue.schedule_at(late, due, 1, &history).await, Err(QueueError::Stale)));
-    assert!(matches!(queue.dead_letter(late, "x", "y").await, Err(QueueError::Stale)));
+    assert!(matches!(queue.dead_letter(late, 2, "x", "y").await, Err(QueueError::Stale)));
     queue.complete(&second.token).await.unwrap();
 }
 
@@ -123,6 +125,7 @@ async fn what_is_given_back_comes_at_once(queue: &impl QueueAdmin) {
     queue.schedule_at(&got.token, got.received_at, 0, &history).await.unwrap();
     let again = all(queue, LONG).await.pop().expect("at once");
     assert_eq!(again.attempt, 1, "the attempts are as told");
+    assert_eq!(again.history.begun, Some(again.received_at), "and this is the first");
     queue.complete(&again.token).await.unwrap();
 }
 
@@ -130,14 +133,14 @@ async fn dead_letters_are_kept(queue: &impl QueueAdmin) {
     for id in ["dead1", "dead2"] {
         put(queue, id).await;
         let got = one(queue, LONG).await;
-        queue.dead_letter(&got.token, "broken", "the whole story").await.unwrap();
+        queue.dead_letter(&got.token, 7, "broken", "the whole story").await.unwrap();
     }
     let letters = queue.dead_letters(0, 10).await.unwrap();
     let [first, second] = &letters[..] else { panic!("{letters:?}") };
     assert_eq!((&*first.id, &*second.id), ("dead1", "dead2"), "the oldest first");
     assert_eq!(&first.body[..], b"dead1");
     assert_eq!((&*first.reason, &*first.description), ("broken", "the whole story"));
-    assert_eq!(first.attempts, 1);
+    assert_eq!(first.attempts, 7, "as told");
     assert!(first.died_at >= first.enqueued_at);
     assert_eq!(&*queue.dead_letters(1, 10).await.unwrap()[0].id, "dead2");
     assert!(queue.dead_letters(0, 0).await.unwrap().is_empty());
@@ -227,7 +230,7 @@ async fn all_keys_of_a_redis_queue_are_on_one_node_of_a_cluster() {
     let due = got.received_at.plus(LONG);
     queue.schedule_at(&got.token, due, 1, &History::default()).await.unwrap();
     let got = one(&queue, LONG).await;
-    queue.dead_letter(&got.token, "r", "d").await.unwrap();
+    queue.dead_letter(&got.token, 1, "r", "d").await.unwrap();
     let connection = &mut crate::support::connection(&redis.url()).await;
     let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(connection).await.unwrap();
     assert!(keys.len() >= 8, "{keys:?}");

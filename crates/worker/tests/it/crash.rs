@@ -127,6 +127,7 @@ async fn du_10_a_message_that_kills_processes_is_bounded() {
         counts = queue.counts().await.unwrap();
     }
     let letters = queue.dead_letters(0, 1).await.unwrap();
+    assert_eq!(letters[0].attempts, 3, "as often as its handler was begun");
     assert_eq!((&*letters[0].id, &*letters[0].reason), ("poison", "crashed"));
     assert!(letters[0].description.contains("consumers died"), "{}", letters[0].description);
 }
