@@ -14,13 +14,11 @@ use tokio::time::Instant;
 use crate::error::StoreError;
 use crate::key::ScopedKey;
 use crate::settings::AfterCrash;
-use crate::store::{Begin, BeginRequest, IdempotencyStore, LeaseToken};
+use crate::store::{Begin, BeginRequest, IdempotencyStore, LeaseToken, bounded};
 use crate::stored::StoredResponse;
 
 const RECORDS_MAX_DEFAULT: usize = 100_000;
 const BYTES_MAX_DEFAULT: usize = 64 << 20;
-/// Later than any record need last.
-const FAR: Duration = Duration::from_secs(100 * 366 * 86_400);
 /// Room for a record with a long key and a short response.
 const BYTES_MAX_MIN: usize = 1_024;
 /// Bytes counted for a record besides its texts.
@@ -138,9 +136,8 @@ impl Shelf {
     }
 }
 
-/// A clock cannot show every time that a span can lead to.
 fn later(at: Instant, span: Duration) -> Instant {
-    at + span.min(FAR)
+    at + bounded(span)
 }
 
 fn bytes(key: &ScopedKey, record: &Record) -> usize {

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::key::ScopedKey;
 use crate::running::Running;
 use crate::settings::AfterCrash;
-use crate::store::{Begin, BeginRequest, IdempotencyStore, LeaseToken};
+use crate::store::{Begin, BeginRequest, IdempotencyStore, LeaseToken, bounded};
 use crate::stored::StoredResponse;
 
 const BEGIN: &str = include_str!("postgres/begin.sql");
@@ -263,5 +263,5 @@ fn failed(error: tokio_postgres::Error) -> StoreError {
 }
 
 fn micros(span: Duration) -> i64 {
-    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+    i64::try_from(bounded(span).as_micros()).unwrap_or(i64::MAX)
 }

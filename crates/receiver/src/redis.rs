@@ -14,7 +14,7 @@ use redis::{RedisError, Script, ScriptInvocation};
 use crate::error::StoreError;
 use crate::key::ScopedKey;
 use crate::settings::AfterCrash;
-use crate::store::{Begin, BeginRequest, IdempotencyStore, LeaseToken};
+use crate::store::{Begin, BeginRequest, IdempotencyStore, LeaseToken, bounded};
 use crate::stored::StoredResponse;
 
 const BEGIN: &str = include_str!("redis/begin.lua");
@@ -82,7 +82,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> IdempotencyStore
             .key(self.name(request.key))
             .arg(&request.fingerprint[..])
             .arg(micros(request.lease))
-            .arg(millis(request.lease.saturating_add(request.record_ttl)))
+            .arg(millis(request.lease) + millis(request.record_ttl))
             .arg(i64::from(reruns))
             .invoke_async(&mut self.connection.clone())
             .await
@@ -135,10 +135,10 @@ fn failed(error: RedisError) -> StoreError {
 }
 
 fn micros(span: Duration) -> u64 {
-    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+    u64::try_from(bounded(span).as_micros()).unwrap_or(u64::MAX)
 }
 
 /// At least 1: Redis refuses an expiry of 0.
 fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX).max(1)
+    u64::try_from(bounded(span).as_millis()).unwrap_or(u64::MAX).max(1)
 }

@@ -16,7 +16,8 @@ use crate::stored::StoredResponse;
 
 /// A store of idempotency records.
 ///
-/// All times run by the store's own clock. Every method may be called again after a failure whose
+/// All times run by the store's own clock. A lease or a `record_ttl` of more than 100 years is taken
+/// as 100 years. Every method may be called again after a failure whose
 /// outcome is unknown.
 pub trait IdempotencyStore: Send + Sync + 'static {
     /// Takes the key, or says why not. Of any number of concurrent callers one is
@@ -49,6 +50,14 @@ pub trait IdempotencyStore: Send + Sync + 'static {
     /// Removes whatever is known of the key: an operator's answer to [`Begin::Indeterminate`].
     /// Returns whether there was anything.
     fn forget(&self, key: &ScopedKey) -> impl Future<Output = Result<bool, StoreError>> + Send;
+}
+
+/// Later than any record need last: what a store adds to its clock, which could not show every time.
+const SPAN_MAX: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// The span as stores take it.
+pub(crate) fn bounded(span: Duration) -> Duration {
+    span.min(SPAN_MAX)
 }
 
 /// A request to take a key.

@@ -60,6 +60,7 @@ async fn conforms<S: IdempotencyStore>(store: Arc<S>) {
     a_record_expires(&*store).await;
     the_first_response_stays(&*store).await;
     scopes_are_apart(&*store).await;
+    no_span_is_too_long(&*store).await;
     one_of_many_begins(store).await;
 }
 
@@ -189,6 +190,23 @@ async fn scopes_are_apart<S: IdempotencyStore>(store: &S) {
         let token = started(store.begin(&BeginRequest::new(&key, &ONE)).await);
         assert!(seen.insert(token.key().clone()));
     }
+}
+
+async fn no_span_is_too_long<S: IdempotencyStore>(store: &S) {
+    const CENTURY: Duration = Duration::from_secs(100 * 366 * 86_400);
+    let key = key("for ever");
+    let mut request = BeginRequest::new(&key, &ONE).lease(Duration::MAX);
+    request.record_ttl = Duration::MAX;
+    let token = started(store.begin(&request).await);
+    store.heartbeat(&token, Duration::MAX).await.unwrap();
+    match store.begin(&request).await.unwrap() {
+        Begin::InProgress { retry_in } => {
+            assert!((CENTURY - DAY..=CENTURY).contains(&retry_in), "{retry_in:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    store.complete(&token, &response(b"kept"), Duration::MAX).await.unwrap();
+    assert_eq!(store.begin(&request).await.unwrap(), Begin::Replay(response(b"kept")));
 }
 
 /// ID-01: whoever asks at the same time, one gets the key.
