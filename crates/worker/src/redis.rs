@@ -217,8 +217,10 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> QueueAdmin for RedisQueu
         let Some(last) = skip.saturating_add(max).checked_sub(1).filter(|_| max > 0) else {
             return Ok(Vec::new());
         };
+        // Places are signed in Redis.
+        let place = |place: usize| i64::try_from(place).unwrap_or(i64::MAX);
         let mut step = self.on(&self.scripts.letters);
-        let kept: Kept = self.run(step.arg(skip).arg(last)).await?;
+        let kept: Kept = self.run(step.arg(place(skip)).arg(place(last))).await?;
         kept.into_iter().map(|(id, fields)| Fields(fields).dead_letter(id)).collect()
     }
 

@@ -144,6 +144,9 @@ async fn dead_letters_are_kept(queue: &impl QueueAdmin) {
     assert!(first.died_at >= first.enqueued_at);
     assert_eq!(&*queue.dead_letters(1, 10).await.unwrap()[0].id, "dead2");
     assert!(queue.dead_letters(0, 0).await.unwrap().is_empty());
+    assert_eq!(queue.dead_letters(0, usize::MAX).await.unwrap().len(), 2, "all");
+    assert_eq!(queue.dead_letters(1, usize::MAX).await.unwrap().len(), 1);
+    assert!(queue.dead_letters(usize::MAX, usize::MAX).await.unwrap().is_empty());
     assert_eq!(queue.counts().await.unwrap(), Counts { dead: 2, ..Counts::default() });
     assert!(queue.replay("dead1").await.unwrap());
     assert!(!queue.replay("dead1").await.unwrap());
