@@ -87,24 +87,23 @@ impl<F: Fn(&Call, Answer, RetryAfter) -> Class + Send + Sync> Classify for F {
 pub struct DefaultClassify;
 
 impl Classify for DefaultClassify {
-    fn classify(&self, call: &Call, answer: Answer, hint: RetryAfter) -> Class {
+    fn classify(&self, _: &Call, answer: Answer, hint: RetryAfter) -> Class {
         let class = match answer {
-            Answer::Status(status) => of_status(call, status),
+            Answer::Status(status) => of_status(status),
             Answer::Failed(kind) => of_error(kind),
         };
         class.hinted(hint)
     }
 }
 
-fn of_status(call: &Call, status: u16) -> Class {
+const fn of_status(status: u16) -> Class {
     use Retryability::{Never, NotSent};
     match status {
         200..=399 => Class::SUCCESS,
         // Turned away before anything was done with it. A receiver that throttles is not ill.
         425 => Class::of(NotSent, Vote::Failure),
         429 => Class::of(NotSent, Vote::Ignore),
-        408 | 502..=504 => Class::TRANSIENT,
-        500 if call.may_repeat() => Class::TRANSIENT,
+        408 | 500 | 502..=504 => Class::TRANSIENT,
         501 => Class::REFUSED,
         500..=599 => Class::of(Never, Vote::Failure),
         // Refusals say nothing about health: as successes they would hide an outage they are mixed

@@ -41,6 +41,7 @@ async fn only_what_may_pass_and_is_safe_is_retried() {
         (Method::GET, MockReply::new(404, ""), false),
         (Method::GET, MockReply::new(501, ""), false),
         (Method::PUT, MockReply::new(504, ""), true),
+        (Method::POST, MockReply::new(500, ""), false),
         (Method::POST, MockReply::new(502, ""), false),
         (Method::POST, MockReply::new(429, ""), true),
         (Method::POST, MockReply::fault(ErrorKind::ConnectionRefused), true),

@@ -86,8 +86,8 @@ impl BreakerRegistry {
 
     /// How many keys are kept; 10,000 if not set, at least 1.
     #[must_use]
-    pub fn max_keys(mut self, keys: usize) -> Self {
-        self.keys_max = keys.max(1);
+    pub const fn max_keys(mut self, keys: usize) -> Self {
+        self.keys_max = keys;
         self
     }
 
@@ -101,6 +101,7 @@ impl BreakerRegistry {
     /// The breaker of `key`; a new one if the key is new or was idle for too long. An error names
     /// the option that is wrong, of the key's breaker or of the registry.
     pub fn get(&self, key: &str) -> Result<CircuitBreaker, ConfigError> {
+        ConfigError::unless(self.keys_max >= 1, "max_keys", "must be at least 1")?;
         ConfigError::unless(self.idle_ttl >= SPAN_MIN, "idle_ttl", SPAN_RULE)?;
         let now = self.clock.now();
         if let Some(entry) = self.read().entries.get(key)

@@ -22,7 +22,7 @@ fn statuses() {
     let rows: [(&[u16], Retryability, Vote); 8] = [
         (&[200, 201, 204, 301, 304, 399], Never, Success),
         (&[400, 401, 403, 404, 409, 410, 418, 422, 423, 431, 451, 499], Never, Ignore),
-        (&[408, 502, 503, 504], Transient, Failure),
+        (&[408, 500, 502, 503, 504], Transient, Failure),
         (&[425], NotSent, Failure),
         (&[429], NotSent, Ignore),
         (&[501], Never, Ignore),
@@ -35,13 +35,6 @@ fn statuses() {
             assert_eq!(status(&GET, *code), Class::of(retry, breaker), "{code}");
         }
     }
-}
-
-#[test]
-fn a_500_is_tried_again_only_where_twice_is_harmless() {
-    assert_eq!(status(&GET, 500), Class::TRANSIENT);
-    assert_eq!(status(&POST.keyed(true), 500), Class::TRANSIENT);
-    assert_eq!(status(&POST, 500), Class::of(Retryability::Never, Vote::Failure));
 }
 
 #[test]

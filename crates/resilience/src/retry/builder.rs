@@ -216,7 +216,20 @@ impl RetryBuilder {
             jitter => Backoff::Spread { of: Box::new(backoff), jitter },
         };
         backoff.validate().map_err(|fault| self.as_written(fault))?;
+        let waits = !self.repeats_nothing();
+        ConfigError::unless(
+            waits,
+            "schedule",
+            "must not end with a wait of nothing that is repeated",
+        )?;
         Ok(Shape::Backoff(backoff))
+    }
+
+    /// Whether a schedule ends with a wait of nothing that would stand before all further calls.
+    fn repeats_nothing(&self) -> bool {
+        let Shape::Backoff(Backoff::Schedule { delays }) = &self.shape else { return false };
+        let retries = usize::try_from(self.calls.saturating_sub(1)).unwrap_or(usize::MAX);
+        delays.last() == Some(&Duration::ZERO) && retries > delays.len()
     }
 
     /// A fault of the waits, under the name of the option that was called.

@@ -3,6 +3,7 @@
 //! In: the wait as asked, the computed one. Out: which of them counts.
 //! Never: follow a wish for longer than it says, shorten one.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::terms::Term;
@@ -12,6 +13,8 @@ use crate::retry_after::RetryAfter;
 
 /// A hint is never followed faster than this.
 pub(super) const FOLLOWED_MIN: Duration = Duration::from_secs(1);
+/// What can be read as a status.
+const STATUSES: RangeInclusive<u16> = 100..=999;
 /// The most that jitter adds to a hint.
 const JITTER_MAX: Duration = Duration::from_secs(1);
 
@@ -91,7 +94,8 @@ impl RetryAfterRule {
         self
     }
 
-    /// Hints of answers with these statuses are followed, and no others; of all if not set.
+    /// Hints of answers with these statuses, each from 100 to 999, are followed, and no others; of
+    /// all if not set.
     #[must_use]
     pub const fn only(mut self, statuses: &'static [u16]) -> Self {
         self.only = Some(statuses);
@@ -106,8 +110,11 @@ impl RetryAfterRule {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let followed = self.max >= FOLLOWED_MIN;
         ConfigError::unless(followed, "retry_after.cap", "must be at least 1 s")?;
-        let some = self.only != Some(&[]);
-        ConfigError::unless(some, "retry_after.only", "must name a status, or be left out")
+        let Some(only) = self.only else { return Ok(()) };
+        const ONLY: &str = "retry_after.only";
+        ConfigError::unless(!only.is_empty(), ONLY, "must name a status, or be left out")?;
+        let real = only.iter().all(|status| STATUSES.contains(status));
+        ConfigError::unless(real, ONLY, "must name statuses from 100 to 999")
     }
 
     /// Whether this hint asks for more than is followed, and that ends it.

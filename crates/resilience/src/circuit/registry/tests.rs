@@ -61,6 +61,8 @@ fn a_bad_template_is_told() {
 #[test]
 fn keys_that_would_be_forgotten_at_once_are_refused() {
     let (_, registry) = registry(10);
-    let refused = registry.idle_ttl(Duration::ZERO).get("a").unwrap_err();
+    let refused = registry.clone().idle_ttl(Duration::ZERO).get("a").unwrap_err();
     assert_eq!(refused.to_string(), "idle_ttl must be at least 1 ms");
+    let refused = registry.max_keys(0).get("a").unwrap_err();
+    assert_eq!(refused.to_string(), "max_keys must be at least 1");
 }

@@ -50,7 +50,7 @@ fn again(next: Next<StopReason>) -> Duration {
 #[test]
 fn t6_a_call_that_may_have_been_acted_on_is_not_repeated_blindly() {
     let unsafe_method = Next::Stop(StopReason::UnsafeMethod);
-    for code in [408, 502, 503, 504] {
+    for code in [408, 500, 502, 503, 504] {
         assert_eq!(first(fixed(), &status(POST, code)), unsafe_method, "{code}");
         again(first(fixed(), &status(GET, code)));
         again(first(fixed(), &status(POST.keyed(true), code)));
@@ -220,10 +220,12 @@ fn the_broken_option_is_named() {
         }
     }
     let exponential = || RetryPolicy::exponential(secs(1));
-    let broken: [(RetryBuilder, &str); 20] = [
+    let broken: [(RetryBuilder, &str); 24] = [
         (RetryPolicy::fixed(Duration::ZERO), "fixed"),
         (RetryPolicy::linear(Duration::ZERO), "linear"),
         (RetryPolicy::schedule([]), "schedule"),
+        (RetryPolicy::schedule([Duration::ZERO]).max_calls(3), "schedule"),
+        (RetryPolicy::schedule([Duration::ZERO]).jitter(Jitter::Full).max_calls(3), "schedule"),
         (exponential().cap(Duration::from_millis(1)), "cap"),
         (RetryPolicy::full_jitter(secs(31)), "full_jitter"),
         (exponential().factor(0.9), "factor"),
@@ -237,6 +239,8 @@ fn the_broken_option_is_named() {
         (exponential().max_elapsed(Duration::ZERO), "max_elapsed"),
         (exponential().retry_after(RetryAfterRule::exact().cap(Duration::ZERO)), "retry_after.cap"),
         (exponential().retry_after(RetryAfterRule::exact().only(&[])), "retry_after.only"),
+        (exponential().retry_after(RetryAfterRule::exact().only(&[0, 429])), "retry_after.only"),
+        (exponential().retry_after(RetryAfterRule::exact().only(&[1_000])), "retry_after.only"),
         (exponential().budget(RetryBudget::ratio(-1.0)), "budget.ratio"),
         (RetryPolicy::custom(Zero).cap(secs(1)), "cap"),
         (RetryPolicy::custom(Zero).jitter(Jitter::Full), "jitter"),
@@ -246,6 +250,8 @@ fn the_broken_option_is_named() {
         assert_eq!(builder.seed(1).build().unwrap_err().option, option);
     }
     assert!(RetryPolicy::custom(Zero).build().is_ok());
+    let at_once = [secs(1), Duration::ZERO];
+    assert!(RetryPolicy::schedule(at_once).build().is_ok(), "once, before the last call");
 }
 
 #[test]
