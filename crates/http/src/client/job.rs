@@ -75,17 +75,19 @@ impl Draft {
             Ok(id) => (id, None),
             Err(error) => (String::new(), Some(error)),
         };
-        let at_base = Context::new(self.method.clone(), &settings.base, id.clone());
+        let joined = join(&settings.base, &self.endpoint, &self.query);
+        // What cannot be joined has no other address than the base.
+        let at = joined.as_ref().unwrap_or(&settings.base);
+        let context = Context::new(self.method.clone(), at, id);
         let refuse =
-            |error: BoxError| HttpError::new(HttpErrorKind::Request, at_base.clone(), error);
+            |error: BoxError| HttpError::new(HttpErrorKind::Request, context.clone(), error);
         if let Some(error) = self.wrong.take().or(no_id) {
             return Err(refuse(error));
         }
-        let url = join(&settings.base, &self.endpoint, &self.query)
-            .map_err(|rule| refuse(rule.into()))?;
+        let url = joined.map_err(|rule| refuse(rule.into()))?;
         let uri =
             url.as_str().parse().map_err(|error: http::uri::InvalidUri| refuse(error.into()))?;
-        Ok((uri, Context::new(self.method.clone(), &url, id)))
+        Ok((uri, context))
     }
 
     /// The adapter's headers, then the request's own in their place.

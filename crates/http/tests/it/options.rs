@@ -95,7 +95,9 @@ async fn a_request_that_cannot_be_is_not_sent() {
     mock.reply(200, "");
     let api = over(&mock).build().unwrap();
     for (change, named) in rows {
-        assert_eq!(option(&change(api.get("x")).send().await.unwrap_err()), named);
+        let error = change(api.get("x")).send().await.unwrap_err();
+        assert_eq!(option(&error), named);
+        assert!(error.context().url().ends_with("/x"), "{error}");
     }
     for key in ["", "\n"] {
         let keys = IdempotencyKeys::auto([Method::POST]).made_by(move || key.to_owned());
