@@ -66,12 +66,16 @@ impl<S: Sleeper> Runner<S> {
     /// Calls until it succeeds or the policy ends it; every error is worth a retry but the
     /// rejection of an open breaker, unless [`retry_if`](super::RetryBuilder::retry_if) says
     /// otherwise.
-    pub async fn run<T, E, F, Op>(&self, operation: Op) -> Result<T, RetryError<E>>
+    pub async fn run<T, E, F, Op>(&self, mut operation: Op) -> Result<T, RetryError<E>>
     where
         Op: FnMut() -> F,
         F: Future<Output = Result<T, E>>,
         E: Error + 'static,
     {
+        let first = match self.first(&mut operation).await {
+            Some(Ok(done)) => return Ok(done),
+            first => first,
+        };
         let judge = |result: &Result<T, E>, next: &mut dyn FnMut(&Outcome<'_>)| {
             if let Err(error) = result {
                 next(&outcome_of(error));
@@ -79,7 +83,7 @@ impl<S: Sleeper> Runner<S> {
         };
         let mut before = None;
         let keep = |failed: Result<T, E>| before = failed.err();
-        let (result, course, stop) = self.drive(operation, judge, keep).await;
+        let (result, course, stop) = self.drive(first, operation, judge, keep).await;
         // A success is told without the time it took: there is no need to look at the clock.
         result.map_err(|error| RetryError { error, before, info: course.ended(stop, self.time()) })
     }
@@ -88,13 +92,17 @@ impl<S: Sleeper> Runner<S> {
     /// `retry_if` is asked too, and does not see the error.
     pub async fn run_if<T, E, F, Op>(
         &self,
-        operation: Op,
+        mut operation: Op,
         worth: impl Fn(&E) -> bool,
     ) -> Result<T, RetryError<E>>
     where
         Op: FnMut() -> F,
         F: Future<Output = Result<T, E>>,
     {
+        let first = match self.first(&mut operation).await {
+            Some(Ok(done)) => return Ok(done),
+            first => first,
+        };
         let judge = |result: &Result<T, E>, next: &mut dyn FnMut(&Outcome<'_>)| {
             if let Err(error) = result {
                 let worth = worth(error);
@@ -103,7 +111,7 @@ impl<S: Sleeper> Runner<S> {
         };
         let mut before = None;
         let keep = |failed: Result<T, E>| before = failed.err();
-        let (result, course, stop) = self.drive(operation, judge, keep).await;
+        let (result, course, stop) = self.drive(first, operation, judge, keep).await;
         result.map_err(|error| RetryError { error, before, info: course.ended(stop, self.time()) })
     }
 
@@ -118,7 +126,7 @@ impl<S: Sleeper> Runner<S> {
         Op: FnMut() -> F,
         F: Future<Output = R>,
     {
-        let (result, course, stop) = self.drive(operation, judge, drop).await;
+        let (result, course, stop) = self.drive(None, operation, judge, drop).await;
         (result, course.ended(stop, self.time()))
     }
 
@@ -127,9 +135,20 @@ impl<S: Sleeper> Runner<S> {
         self.retry.settings().is_timed().then(|| self.sleeper.now())
     }
 
-    /// What failed and is followed by another call goes to `keep`.
+    /// The first call, where its success says nothing to the policy: no budget earns by it, and no
+    /// time is taken. Most calls end here.
+    async fn first<R, F: Future<Output = R>>(
+        &self,
+        operation: &mut impl FnMut() -> F,
+    ) -> Option<R> {
+        if self.retry.settings().is_timed() { None } else { Some(operation().await) }
+    }
+
+    /// What failed and is followed by another call goes to `keep`; `first` is the result of a call
+    /// that was made already.
     async fn drive<R, F, Op>(
         &self,
+        mut first: Option<R>,
         mut operation: Op,
         judge: impl Fn(&R, &mut dyn FnMut(&Outcome<'_>)),
         mut keep: impl FnMut(R),
@@ -143,7 +162,10 @@ impl<S: Sleeper> Runner<S> {
         let mut course = settings.begin(self.time().unwrap_or(Timestamp::EPOCH));
         let mut chance = None;
         loop {
-            let result = operation().await;
+            let result = match first.take() {
+                Some(result) => result,
+                None => operation().await,
+            };
             let mut next = None;
             judge(&result, &mut |outcome| {
                 let chance = chance.get_or_insert_with(|| self.retry.chance());
