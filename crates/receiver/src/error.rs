@@ -2,6 +2,8 @@
 //!
 //! Never: a key or a part of a response in a text.
 
+use resilience::error::with_causes;
+
 use crate::body::BoxError;
 
 /// Why a store did not do as asked.
@@ -18,7 +20,7 @@ pub enum StoreError {
     #[error("the store is full of requests in progress")]
     Full,
     /// The store cannot be reached or refused.
-    #[error("the store failed: {0}")]
+    #[error("the store failed: {}", with_causes(&**.0))]
     Unavailable(#[source] BoxError),
     /// A record that this library did not write.
     #[error("a stored record is damaged: {0}")]

@@ -1,7 +1,7 @@
-//! What is wrong with an option: which one, and the rule that it breaks.
+//! What is wrong with an option: which one, and the rule that it breaks; and other errors in a line.
 //!
-//! The one shape for all builders, of this crate and of those that stand on it. Both are fixed
-//! texts, fit to be shown to whoever set the option.
+//! [`ConfigError`] is the one shape for all builders, of this crate and of those that stand on it.
+//! Both of its texts are fixed, fit to be shown to whoever set the option.
 //! Never: carry the refused value, which may be anything.
 
 use std::error::Error;
@@ -47,9 +47,55 @@ impl fmt::Display for ConfigError {
 
 impl Error for ConfigError {}
 
+/// An error with its causes, as stores tell what their clients report: those of PostgreSQL say no
+/// more than `db error` themselves.
+///
+/// Of each the first line, since a database quotes values in those below; none that the text tells
+/// already.
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = first_line(error);
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let told = first_line(cause);
+        if !text.contains(&told) {
+            text = format!("{text}: {told}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+fn first_line(error: &dyn Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug)]
+    struct Layer(&'static str, Option<Box<Self>>);
+
+    impl fmt::Display for Layer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Layer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.1.as_deref().map(|cause| cause as _)
+        }
+    }
+
+    #[test]
+    fn causes_are_told_once_and_without_what_they_quote() {
+        let innermost = Layer("no such table\nDETAIL: (a secret)", None);
+        let cause = Layer("db error", Some(Box::new(innermost)));
+        let error = Layer("not recorded: db error", Some(Box::new(cause)));
+        assert_eq!(with_causes(&error), "not recorded: db error: no such table");
+        assert_eq!(with_causes(&Layer("", None)), "");
+    }
 
     #[test]
     fn reads_as_a_sentence() {

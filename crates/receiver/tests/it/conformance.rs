@@ -8,10 +8,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use receiver::{
     AfterCrash, Begin, BeginRequest, IdempotencyStore, LeaseToken, MemoryIdempotencyStore,
-    ScopedKey, StoreError, StoredResponse,
+    PgIdempotencyStore, ScopedKey, StoreError, StoredResponse,
 };
 
-use crate::support::{postgres, redis, until};
+use crate::support::{pool, postgres, redis, until};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const ONE: [u8; 32] = [1; 32];
@@ -259,6 +259,14 @@ async fn postgres_conforms() {
     }))
     .await;
     assert_eq!(server.sql(&url, "SHOW timezone"), "Pacific/Kiritimati");
+}
+
+#[tokio::test]
+async fn a_missing_table_is_told() {
+    let server = testparts::Postgres::start();
+    let store = PgIdempotencyStore::new(pool(&server.fresh_database()));
+    let told = store.forget(&key("any")).await.unwrap_err().to_string();
+    assert!(told.contains("\"peyk_idempotency\" does not exist"), "{told}");
 }
 
 /// RT-01: pieces of a bounded size, and only what has expired.

@@ -15,7 +15,7 @@ use super::watch::Watch;
 use crate::breaker::{Forced, Rules};
 use crate::circuit::{Cause, Phase};
 use crate::classify::Vote;
-use crate::error::ConfigError;
+use crate::error::{ConfigError, with_causes};
 use crate::share::Share;
 
 /// The rules that a store can carry out: failures in a row, one probe at a time.
@@ -191,7 +191,7 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "breaker store: {}", self.0)
+        write!(f, "breaker store: {}", with_causes(self.0.as_ref()))
     }
 }
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use resilience::Forced;
 use resilience::shared::{Admit, BreakerStore, InstanceId, Report, Runs, SharedRules, conformance};
-use testparts::Redis;
+use testparts::{Postgres, Redis};
 
-use crate::support::{KEY, RULES, in_fresh_database, in_redis};
+use crate::support::{KEY, RULES, in_fresh_database, in_postgres, in_redis};
 
 #[tokio::test]
 async fn redis_passes() {
@@ -73,6 +73,13 @@ async fn a_breaker_in_redis_does_not_stay_for_ever() {
     let ttl: i64 =
         redis::cmd("PTTL").arg("other:{payments}").query_async(&mut connection).await.unwrap();
     assert!((1..=86_400_000).contains(&ttl), "{ttl}");
+}
+
+#[tokio::test]
+async fn a_missing_schema_is_told() {
+    let store = in_postgres(&Postgres::shared().fresh_database());
+    let told = store.snapshot(KEY).await.unwrap_err().to_string();
+    assert!(told.contains("peyk_breaker_view(text) does not exist"), "{told}");
 }
 
 #[tokio::test]
