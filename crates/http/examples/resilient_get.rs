@@ -1,7 +1,8 @@
 //! A GET that survives a busy server: retry with a budget, a breaker, timeouts, and what happened.
 //!
-//! `cargo run -p peyk-http --example resilient_get -- http://127.0.0.1:8080
-//! path`
+//! ```text
+//! cargo run -p peyk-http --example resilient_get -- http://127.0.0.1:8080 path
+//! ```
 #![expect(clippy::print_stdout, reason = "it is an example: what it shows is its purpose")]
 
 use std::process::ExitCode;

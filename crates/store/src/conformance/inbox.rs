@@ -29,7 +29,7 @@ pub const CASES: &[Case] = cases![
     a_repeated_key_gets_the_first_message,
     a_key_says_what_was_made_under_it,
     another_body_under_a_key_is_refused,
-    equal_keys_in_one_batch_make_one_message,
+    id_05_equal_keys_in_one_batch_make_one_message,
     id_01_concurrent_posts_with_one_key_make_one_message,
     id_02_a_refused_post_leaves_no_key,
     id_08_a_key_survives_a_restart,
@@ -156,7 +156,7 @@ async fn another_body_under_a_key_is_refused(world: World) {
     assert_eq!(world.rows(app.endpoints[0].key).await.len(), 1);
 }
 
-async fn equal_keys_in_one_batch_make_one_message(world: World) {
+async fn id_05_equal_keys_in_one_batch_make_one_message(world: World) {
     let app = world.app(1).await;
     let body = |at: u8| if at.is_multiple_of(5) { 0 } else { at % 2 };
     let posts: Vec<_> = (0..20)
