@@ -16,9 +16,8 @@ use crate::stored::StoredResponse;
 
 /// A store of idempotency records.
 ///
-/// All times run by the store's own clock. A lease or a `record_ttl` of more than 100 years is taken
-/// as 100 years. Every method may be called again after a failure whose
-/// outcome is unknown.
+/// All times run by the store's own clock. A lease or a `record_ttl` of more than 100 years is
+/// taken as 100 years. Every method may be called again after a failure whose outcome is unknown.
 pub trait IdempotencyStore: Send + Sync + 'static {
     /// Takes the key, or says why not. Of any number of concurrent callers one is
     /// [`Begin::Started`].
@@ -52,7 +51,8 @@ pub trait IdempotencyStore: Send + Sync + 'static {
     fn forget(&self, key: &ScopedKey) -> impl Future<Output = Result<bool, StoreError>> + Send;
 }
 
-/// Later than any record need last: what a store adds to its clock, which could not show every time.
+/// Later than any record need last: what a store adds to its clock, which could not show every
+/// time.
 const SPAN_MAX: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// The span as stores take it.

@@ -1,4 +1,5 @@
-//! What is wrong with an option: which one, and the rule that it breaks; and other errors in a line.
+//! What is wrong with an option: which one, and the rule that it breaks; and other errors in a
+//! line.
 //!
 //! [`ConfigError`] is the one shape for all builders, of this crate and of those that stand on it.
 //! Both of its texts are fixed, fit to be shown to whoever set the option.

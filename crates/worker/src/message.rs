@@ -73,9 +73,9 @@ impl fmt::Debug for NewMessage {
 /// What earlier attempts left behind. The queue keeps it as it is, beside the message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// When the first attempt began, by its receipt: a queue notes it there, with the count, so that
-    /// it is known though nobody lived to tell. None in a message that was never received, or whose
-    /// queue cannot note it: then the first attempt that was told of counts.
+    /// When the first attempt began, by its receipt: a queue notes it there, with the count, so
+    /// that it is known though nobody lived to tell. None in a message that was never received, or
+    /// whose queue cannot note it: then the first attempt that was told of counts.
     pub begun: Option<Timestamp>,
     /// The wait before this attempt, zero before the first.
     pub last_wait: Duration,

@@ -22,7 +22,8 @@ async fn postgres_passes() {
 }
 
 /// Of eight that ask at once, each on a connection of its own where there are such, one probes; a
-/// hundred times, since two of them must come within a microsecond or so to get in each other's way.
+/// hundred times, since two of them must come within a microsecond or so to get in each other's
+/// way.
 async fn one_of_many<S: BreakerStore + Clone>(store: S) {
     let me = InstanceId::new("many");
     let rules = SharedRules { lease: Duration::from_secs(60), ..RULES };
