@@ -12,10 +12,10 @@ use http_adapter::{
 
 use crate::support::{calls, over};
 
-type Log = Arc<Mutex<Vec<String>>>;
+pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
 /// Writes down its name at each hook.
-struct Named(&'static str, Log);
+pub(crate) struct Named(pub(crate) &'static str, pub(crate) Log);
 
 impl Named {
     fn note(&self, hook: &str) {
@@ -42,7 +42,7 @@ impl Interceptor for Named {
 }
 
 /// Only looks at errors, and puts its own in their place.
-struct Replaces;
+pub(crate) struct Replaces;
 
 impl Interceptor for Replaces {
     async fn on_error(&self, _: HttpError, context: &Context) -> HttpError {

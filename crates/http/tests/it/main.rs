@@ -7,6 +7,7 @@ mod auth;
 mod kit;
 mod layers;
 mod options;
+mod parity;
 mod requests;
 mod resilient;
 mod support;

@@ -21,7 +21,7 @@ use tower::{ServiceBuilder, ServiceExt};
 use crate::support::{Held, SECOND, breaker, calls, waits};
 
 /// What the server does with one request.
-enum Step {
+pub(crate) enum Step {
     /// Reads it whole and answers.
     Answer(String),
     /// Reads it whole, answers with a part of a body, and closes.
@@ -32,7 +32,7 @@ enum Step {
     Early(String),
 }
 
-fn answer(status: &str, headers: &str, body: &str) -> Step {
+pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Step {
     let length = body.len();
     Step::Answer(format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}"))
 }
@@ -44,13 +44,13 @@ enum Seen {
     Request(Vec<u8>),
 }
 
-struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     seen: UnboundedReceiver<Seen>,
 }
 
 impl Server {
-    fn start(script: Vec<Step>) -> Self {
+    pub(crate) fn start(script: Vec<Step>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (tell, seen) = unbounded_channel();
@@ -65,7 +65,7 @@ impl Server {
         Self { address, seen }
     }
 
-    fn adapter(&self) -> HttpAdapterBuilder {
+    pub(crate) fn adapter(&self) -> HttpAdapterBuilder {
         HttpAdapter::builder(format!("http://{}/v1", self.address))
     }
 
