@@ -1,7 +1,7 @@
 //! Connections: accepted, bounded, served, and ended when the server stops.
 //!
 //! In: a listener and a router. Out: when it returns, every answer that was begun has been given or
-//! its time is up. Paths are served with and without a slash at their end; browsers of any origin
+//! its time is up. Paths are served with any slashes at their ends; browsers of any origin
 //! may call. When there are as many connections as there may be, one that idles makes room.
 //! Never: know a route.
 
@@ -221,16 +221,17 @@ fn names_one_host(version: Version, headers: &HeaderMap) -> bool {
     }
 }
 
-/// The same target without slashes at the end of its path; `None` when there are none.
+/// The same target without slashes at the end of its path, and with one at its beginning (a client
+/// that was given an address with a slash at its end sends two); `None` when it is so already.
 fn without_slash(uri: &Uri) -> Option<Uri> {
     let path = uri.path();
-    let trimmed = path.trim_end_matches('/');
-    if trimmed.is_empty() || trimmed.len() == path.len() {
+    let trimmed = path.trim_matches('/');
+    if trimmed.is_empty() || trimmed.len() + 1 == path.len() {
         return None;
     }
     let target = match uri.query() {
-        Some(query) => format!("{trimmed}?{query}"),
-        None => trimmed.to_owned(),
+        Some(query) => format!("/{trimmed}?{query}"),
+        None => format!("/{trimmed}"),
     };
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(target.parse().ok()?);
@@ -277,11 +278,13 @@ mod tests {
     }
 
     #[test]
-    fn slashes_at_the_end_of_a_path_make_no_difference() {
+    fn slashes_at_the_ends_of_a_path_make_no_difference() {
         let table = [
             ("/api/v1/app/", Some("/api/v1/app")),
             ("/api/v1/app//?limit=1/", Some("/api/v1/app?limit=1/")),
             ("http://h:1/a/?b", Some("http://h:1/a?b")),
+            ("//api/v1/app", Some("/api/v1/app")),
+            ("//api/v1/app/?x", Some("/api/v1/app?x")),
             ("/api/v1/app", None),
             ("/api/v1/app?x=/", None),
             ("/", None),
