@@ -66,12 +66,13 @@ impl<S: Sleeper> Runner<S> {
     /// Calls until it succeeds or the policy ends it; every error is worth a retry but the
     /// rejection of an open breaker, unless [`retry_if`](super::RetryBuilder::retry_if) says
     /// otherwise.
-    pub async fn run<T, E, F, Op>(&self, mut operation: Op) -> Result<T, RetryError<E>>
+    pub async fn run<T, E, F, Op>(&self, operation: Op) -> Result<T, RetryError<E>>
     where
         Op: FnMut() -> F,
         F: Future<Output = Result<T, E>>,
         E: Error + 'static,
     {
+        let mut operation = operation;
         let first = match self.first(&mut operation).await {
             Some(Ok(done)) => return Ok(done),
             first => first,
@@ -92,13 +93,14 @@ impl<S: Sleeper> Runner<S> {
     /// `retry_if` is asked too, and does not see the error.
     pub async fn run_if<T, E, F, Op>(
         &self,
-        mut operation: Op,
+        operation: Op,
         worth: impl Fn(&E) -> bool,
     ) -> Result<T, RetryError<E>>
     where
         Op: FnMut() -> F,
         F: Future<Output = Result<T, E>>,
     {
+        let mut operation = operation;
         let first = match self.first(&mut operation).await {
             Some(Ok(done)) => return Ok(done),
             first => first,
