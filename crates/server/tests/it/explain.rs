@@ -74,7 +74,11 @@ async fn what_ends_tells_how() {
     let id = server.message("a", json!({})).await;
     let said = wait_reason(&server, &id, "rejected").await;
     assert_eq!(said["state"], "dead");
-    assert!(sentence(&said).contains("404"), "{said}");
+    assert!(sentence(&said).contains("404") && sentence(&said).contains("Replay"), "{said}");
+    let letter = server.dead_letters("a").await[0]["id"].as_str().unwrap().to_owned();
+    server.delete(&format!("/app/a/dead-letter/{letter}")).await.expect(204);
+    let said = explained(&server, &id).await;
+    assert!(sentence(&said).contains("resend"), "no replay is offered: {said}");
 
     let path = format!("/app/a/msg/{id}/endpoint/e/explain");
     server.delete("/app/a/endpoint/e").await.expect(204);
@@ -94,7 +98,7 @@ async fn what_waits_tells_for_what() {
     receiver.wait_for(1).await;
     assert_eq!(wait_reason(&server, &first, "in_flight").await["nextAttempt"], Value::Null);
     let said = wait_reason(&server, &second, "window_full").await;
-    assert!(sentence(&said).contains("no more than 1"), "{said}");
+    assert!(sentence(&said).contains("under way"), "{said}");
 
     server.patch("/app/a/endpoint/e", &json!({"disabled": true})).await.expect(200);
     wait_reason(&server, &second, "endpoint_disabled").await;

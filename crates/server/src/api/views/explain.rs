@@ -195,9 +195,10 @@ impl Known<'_> {
             DeadReason::Rejected => "the receiver refused it".to_owned(),
             DeadReason::Gone => "the receiver is gone for good".to_owned(),
             DeadReason::ForbiddenTarget => "its address may not be dialled".to_owned(),
-            DeadReason::Exhausted => {
-                format!("all {} attempts were used", self.retry.attempts_max)
-            }
+            DeadReason::Exhausted => match self.retry.attempts_max {
+                1 => "its only attempt was used".to_owned(),
+                most => format!("all {most} attempts were used"),
+            },
             DeadReason::Expired => {
                 format!("it was older than {}", duration_text(self.retry.age_max))
             }
@@ -207,9 +208,10 @@ impl Known<'_> {
         let at =
             self.letter.map_or_else(String::new, |dead| format!(" since {}", time(dead.dead_at)));
         let last = self.last_words().map_or_else(String::new, |last| format!("; at last {last}"));
-        let then = match reason {
-            DeadReason::PayloadGone => "It cannot be replayed.",
-            _ => "Replay it once the cause is mended.",
+        let then = match self.letter {
+            _ if self.message.payload_gone => "Its payload is gone: it cannot be sent again.",
+            None => "Its dead letter was deleted: it can be sent again by a resend.",
+            Some(_) => "Replay it once the cause is mended.",
         };
         Because::new(reason.name(), format!("Dead{at}: {what}{last}. {then}"))
     }

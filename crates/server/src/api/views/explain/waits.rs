@@ -3,6 +3,8 @@
 //! Never: choose between what the lane and what the row says; that is done before.
 
 use domain::classify::describe;
+use domain::endpoint::Ordering;
+use domain::policy::Strategy;
 use engine::{Held, HeldBy, NextSend, Paused};
 use resilience::{Forced, Term, Timestamp};
 
@@ -29,7 +31,10 @@ impl Known<'_> {
             None => {}
         }
         let since = time(breaker.since);
-        let failures = breaker.consecutive_failures;
+        let failures = match breaker.consecutive_failures {
+            1 => "a failure".to_owned(),
+            count => format!("{count} failures in a row"),
+        };
         match (breaker.state, breaker.forced) {
             ("suspended", _) => Because::new("endpoint_suspended", format!(
                 "Waits: the endpoint is suspended since {since}; one delivery is tried {}.",
@@ -43,7 +48,7 @@ impl Known<'_> {
                 "Waits: the circuit breaker is half open, and one delivery is being tried first.",
             ),
             _ => Because::new("breaker_open", format!(
-                "Waits: the circuit breaker is open since {since}, after {failures} failures in a row; one delivery is tried {}.",
+                "Waits: the circuit breaker is open since {since}, after {failures}; one delivery is tried {}.",
                 until.map_or_else(|| "next".to_owned(), |at| format!("at {}", time(at)))
             )),
         }
@@ -94,18 +99,30 @@ impl Known<'_> {
                 "the age limit of {}: this is the last attempt",
                 duration_text(self.retry.age_max)
             ),
-            Some((_, Term::Backoff)) | None => format!(
-                "the {} backoff from {} to {}",
-                self.retry.strategy.name(),
-                duration_text(self.retry.base),
-                duration_text(self.retry.cap)
-            ),
+            Some((_, Term::Backoff)) | None => self.backoff(),
         };
         let sentence = format!(
             "Waits until {at} for attempt {}: after attempt {number} ({words}) that time was set by {by}.",
             self.delivery.sends.saturating_add(1),
         );
         Because::new("retry", sentence).next(due)
+    }
+
+    /// How the policy comes to a time.
+    fn backoff(&self) -> String {
+        let (base, cap) = (duration_text(self.retry.base), duration_text(self.retry.cap));
+        match self.retry.strategy {
+            Strategy::Fixed => format!("the fixed backoff of {base}"),
+            Strategy::Schedule => "the schedule of the policy".to_owned(),
+            Strategy::Linear => format!("the linear backoff in steps of {base}, at most {cap}"),
+            Strategy::Exponential => format!("the exponential backoff from {base}, at most {cap}"),
+            Strategy::FullJitter => format!(
+                "chance (full_jitter), from nothing to {base} doubled with each failure, at most {cap}"
+            ),
+            Strategy::DecorrelatedJitter => {
+                format!("chance (decorrelated_jitter), from {base} to {cap}")
+            }
+        }
     }
 
     /// It is due, and nothing of its endpoint's health keeps it back.
@@ -126,9 +143,13 @@ impl Known<'_> {
             );
             return Because::new("rate_limit", sentence).next(until);
         }
+        if out > 0 && self.endpoint.spec.ordering != Ordering::Unordered {
+            let sentence = "Waits: the endpoint is ordered, and another message is under way.";
+            return Because::new("in_line", sentence);
+        }
         if out >= most {
             let sentence = format!(
-                "Waits: {out} deliveries to the endpoint are under way, and no more than {most} may be."
+                "Waits: as many deliveries to the endpoint are under way as may be now ({most})."
             );
             return Because::new("window_full", sentence);
         }
