@@ -54,7 +54,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use domain::ids::PublicId;
-use domain::limits::{REQUEST_WAIT_MAX, REQUESTS_WAITING_BYTES_MAX};
+use domain::limits::{BATCH_TIME_MAX, REQUEST_WAIT_MAX, REQUESTS_WAITING_BYTES_MAX};
 use resilience::{Clock, FromOs};
 use rusqlite::{Connection, params};
 
@@ -85,6 +85,8 @@ pub struct SqliteOptions {
     pub waiting_bytes_max: usize,
     /// A post that waits longer for its turn is refused.
     pub wait_max: Duration,
+    /// Writing time of one transaction; what waits then goes into the next one.
+    pub batch_time_max: Duration,
     /// Connections that read.
     pub readers: usize,
     /// Page cache of the writer, in KiB.
@@ -103,6 +105,7 @@ impl SqliteOptions {
             waiting_max: 20_000,
             waiting_bytes_max: REQUESTS_WAITING_BYTES_MAX,
             wait_max: REQUEST_WAIT_MAX,
+            batch_time_max: BATCH_TIME_MAX,
             readers: 3,
             writer_cache_kib: 64 << 10,
             reader_cache_kib: 8 << 10,
@@ -139,7 +142,12 @@ impl SqliteStore {
             bytes: options.waiting_bytes_max,
             wait: options.wait_max,
         };
-        let shared = Arc::new(Shared::new(options.clock, Door::new(queue, room), depth));
+        let shared = Arc::new(Shared::new(
+            options.clock,
+            Door::new(queue, room),
+            depth,
+            options.batch_time_max,
+        ));
         let readers = Readers::open(&options.path, options.readers, options.reader_cache_kib)?;
         let helper = Helper::start(&options.path, Arc::clone(&shared))?;
         let (ready, readied) = channel();

@@ -15,6 +15,7 @@ use domain::delivery::{Pending, Trigger};
 use domain::endpoint::{Endpoint, LiveSecret};
 use domain::idempotency::IngestKey;
 use domain::ids::{AppKey, EndpointKey, PublicId};
+use domain::limits::BATCH_TIME_MAX;
 use domain::message::{ContentType, MessageSpec};
 use resilience::{Chance as _, Clock, RetryAfter, Seeded, SystemClock};
 use tokio::sync::oneshot;
@@ -179,7 +180,7 @@ fn run(path: &Path, apps: usize, keys: bool, batch: usize) {
     let (sender, receiver) = channel();
     let room = Room { jobs: 1, bytes: 1, wait: Duration::MAX };
     let told = Arc::new(Told::default());
-    let shared = Arc::new(Shared::new(clock, Door::new(sender.clone(), room), 0));
+    let shared = Arc::new(Shared::new(clock, Door::new(sender.clone(), room), 0, BATCH_TIME_MAX));
     shared.commits.set(Arc::clone(&told) as Arc<dyn Commits>).ok().unwrap();
     let helper = Helper::start(path, Arc::clone(&shared)).unwrap();
     let writer = Writer::new(&conn, shared).unwrap();

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use resilience::Clock;
 
@@ -19,6 +20,8 @@ pub(super) struct Shared {
     pub(super) commits: OnceLock<Arc<dyn Commits>>,
     /// Somebody sends what goes by e-mail.
     pub(super) keeps_mails: Arc<AtomicBool>,
+    /// Writing time of one transaction.
+    pub(super) batch_time_max: Duration,
     /// Pending rows.
     pub(super) depth: AtomicI64,
     /// No row that was never moved is due before then, in microseconds.
@@ -28,13 +31,19 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(clock: Arc<dyn Clock>, door: Door, depth: i64) -> Self {
+    pub(super) fn new(
+        clock: Arc<dyn Clock>,
+        door: Door,
+        depth: i64,
+        batch_time_max: Duration,
+    ) -> Self {
         Self {
             clock,
             door,
             answers: Answers::new(),
             commits: OnceLock::new(),
             keeps_mails: Arc::default(),
+            batch_time_max,
             depth: AtomicI64::new(depth),
             no_fresh_before: AtomicI64::new(i64::MIN),
             written: AtomicUsize::new(0),

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use domain::limits::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, BATCH_TIME_MAX};
+use domain::limits::{BATCH_BYTES_MAX, BATCH_ROWS_MAX};
 use rusqlite::Connection;
 
 use super::answers::Waiting;
@@ -101,7 +101,7 @@ impl<'c> Writer<'c> {
             waiting.push(self.perform(job));
             let rows = self.tx.batch.rows.saturating_sub(before);
             let full = rows >= BATCH_ROWS_MAX || self.tx.batch.bytes >= BATCH_BYTES_MAX;
-            next = if full || working.elapsed() >= BATCH_TIME_MAX {
+            next = if full || working.elapsed() >= self.shared.batch_time_max {
                 None
             } else {
                 jobs.try_recv().ok()

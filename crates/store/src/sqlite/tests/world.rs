@@ -72,6 +72,8 @@ impl World {
         let manual = Arc::new(ManualClock::new(Timestamp::from_secs(1_790_000_000)));
         let clock: Arc<dyn Clock> = Arc::clone(&manual) as _;
         let mut options = SqliteOptions::new(dir.path().join("peyk.db"), clock);
+        // What is held together goes into one batch, however busy the machine is.
+        options.batch_time_max = Duration::MAX;
         change(&mut options);
         let store = SqliteStore::open(options.clone()).unwrap();
         let app = ApplicationSpec {
