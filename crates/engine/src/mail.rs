@@ -91,6 +91,12 @@ impl Wait {
         self.failures = self.failures.saturating_add(1);
         self.until = now.plus(step.min(AGAIN_MAX));
     }
+
+    /// Whether it is not over; a clock that was set back does not make it longer than it is meant
+    /// to be.
+    fn holds(&self, now: Timestamp) -> bool {
+        now < self.until && self.until < now.plus(AGAIN_MAX).plus(AGAIN_MAX)
+    }
 }
 
 /// What became of letters; there is a figure of each kind though none is sent.
@@ -166,7 +172,7 @@ impl PostOffice {
             let Some(last) = mails.last() else { return Ok(next) };
             after = last.place;
             for mail in mails {
-                if self.is_down() {
+                if self.down.holds(self.clock.now()) {
                     return Ok(self.down.until);
                 }
                 if let Some(until) = self.step(mail).await? {
@@ -174,12 +180,6 @@ impl PostOffice {
                 }
             }
         }
-    }
-
-    fn is_down(&self) -> bool {
-        // A clock that was set back does not make it longer than it is meant to be.
-        let now = self.clock.now();
-        now < self.down.until && self.down.until < now.plus(AGAIN_MAX).plus(AGAIN_MAX)
     }
 
     /// One mail; `Some` when it stays, and until when.
@@ -191,7 +191,7 @@ impl PostOffice {
             return self.end(mail).await;
         }
         let wait = self.waits.get(&mail.place).copied().unwrap_or_default();
-        if now < wait.until && wait.until < now.plus(AGAIN_MAX).plus(AGAIN_MAX) {
+        if wait.holds(now) {
             return Ok(Some(wait.until));
         }
         let Some(letter) = self.letter(mail).await? else { return self.end(mail).await };
