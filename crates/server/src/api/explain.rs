@@ -38,12 +38,15 @@ pub(super) async fn explain(
 ) -> Result<Response, Problem> {
     let app = own::app(&shared, &caller, &app).await?;
     let message = own::message_of(&shared, app.app.key, &message).await?;
-    let to = destination(&shared, &app, &message, &endpoint).await?;
+    let mut to = destination(&shared, &app, &message, &endpoint).await?;
     let key = to.endpoint.key;
     // Before the store is read: a send that ends in between is then read as ended.
     let situation = shared.engine.situation(key, message.key).await;
     let situation = situation.ok_or_else(Problem::overloaded)?;
-    let to = destination(&shared, &app, &message, &endpoint).await.unwrap_or(to);
+    let rows = shared.engine.stores().history.deliveries(message.key).await?;
+    if let Some(newer) = rows.into_iter().find(|row| row.endpoint == key) {
+        to.delivery = newer;
+    }
     let last = last_attempt(&shared, message.key, key).await?;
     let letter = shared.engine.stores().dead_letters.dead_letter(message.key, key).await?;
     let behind = match situation.behind {
