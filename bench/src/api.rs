@@ -112,9 +112,26 @@ impl Session {
         Ok((body, took))
     }
 
+    /// A text, and how long its answer took, in microseconds.
+    pub(crate) async fn text(&mut self, path: &str) -> Result<(String, u32)> {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", self.api.addr);
+        let began = now_us();
+        let answer = self.conn.call(request.as_bytes()).await.while_(path)?;
+        let took = u32::try_from(now_us() - began).unwrap_or(u32::MAX);
+        if !answer.is_ok() {
+            return Err(Fault::new(format!("{path} was answered with {}", answer.text())));
+        }
+        Ok((String::from_utf8_lossy(answer.body).into_owned(), took))
+    }
+
     /// POST that must succeed.
     pub(crate) async fn post(&mut self, path: &str, body: &Value) -> Result<Value> {
         self.call("POST", path, &body.to_string()).await
+    }
+
+    /// PATCH that must succeed.
+    pub(crate) async fn patch(&mut self, path: &str, body: &Value) -> Result<Value> {
+        self.call("PATCH", path, &body.to_string()).await
     }
 
     async fn call(&mut self, method: &str, path: &str, body: &str) -> Result<Value> {

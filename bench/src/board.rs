@@ -150,6 +150,12 @@ impl Board {
         self.range(seqs).iter().map(|slot| slot.done_at_us.load(Relaxed)).max().unwrap_or(0)
     }
 
+    /// When this message was answered 2xx for the first time, if it was.
+    pub(crate) fn done_at_us(&self, seq: u32) -> Option<u64> {
+        let at = self.slot(seq)?.done_at_us.load(Relaxed);
+        (at > 0).then_some(at)
+    }
+
     /// From send time to first request, of those of these messages that came.
     pub(crate) fn latencies(&self, seqs: Range<u32>) -> Times {
         let came = self.range(seqs).iter().filter(|slot| slot.requests.load(Relaxed) > 0);

@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::fault::{Fault, Result, While as _};
 use crate::machine::{self, CpuMark, Memory};
+use crate::psql;
 
 /// Longest wait for the line with the address.
 const START_MAX: Duration = Duration::from_secs(60);
@@ -33,14 +34,24 @@ pub(crate) struct Peyk {
     /// Data directories are made in here; by default in the system's directory for temporary files.
     #[arg(long)]
     dir: Option<PathBuf>,
+    /// Keep everything in this PostgreSQL database instead of SQLite; its schema `peyk` is dropped
+    /// before each run, with `psql`.
+    #[arg(long, value_name = "URL")]
+    database_url: Option<String>,
     /// More settings for peyk, for example `PEYK_WINDOW__MAX=32`; repeatable.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
 }
 
 impl Peyk {
-    /// A fresh data directory, removed when dropped.
+    /// A fresh data directory, removed when dropped, and a database without anything of peyk's.
     pub(crate) fn data_dir(&self) -> Result<TempDir> {
+        self.clear()?;
+        self.scratch_dir()
+    }
+
+    /// A data directory for one more node on the same database.
+    pub(crate) fn scratch_dir(&self) -> Result<TempDir> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("peyk-bench-");
         match &self.dir {
@@ -49,6 +60,24 @@ impl Peyk {
             }
             None => builder.tempdir().while_("making a temporary directory"),
         }
+    }
+
+    /// The PostgreSQL database that everything is kept in, if it is not SQLite.
+    pub(crate) fn database(&self) -> Option<&str> {
+        self.database_url.as_deref()
+    }
+
+    /// The same with one more setting, for all that is started.
+    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
+        let mut with = self.clone();
+        with.settings.push(format!("{name}={value}"));
+        with
+    }
+
+    /// Takes what an earlier run left in a database away.
+    pub(crate) fn clear(&self) -> Result<()> {
+        let Some(url) = self.database() else { return Ok(()) };
+        psql::run(url, "DROP SCHEMA IF EXISTS peyk CASCADE", &[]).map(drop)
     }
 
     /// Starts `peyk serve` on a data directory; `more` are settings of this measurement, ours are
@@ -91,6 +120,9 @@ impl Peyk {
         }
         let mut command = Command::new(path);
         command.env("PEYK_DATA_DIR", data_dir);
+        if let Some(url) = &self.database_url {
+            command.env("PEYK_DATABASE_URL", url);
+        }
         Ok(command)
     }
 
@@ -150,9 +182,19 @@ impl Child {
         Ok(Self { process, pid, addr, start_took, listening_us })
     }
 
+    /// Its process id.
+    pub(crate) const fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Memory now.
     pub(crate) fn memory(&self) -> Result<Memory> {
         machine::memory(self.pid)
+    }
+
+    /// User and system seconds that it has used.
+    pub(crate) fn cpu_s(&self) -> Result<f64> {
+        machine::cpu_s(self.pid)
     }
 
     /// CPU used so far by it, by us, by all.

@@ -5,10 +5,11 @@
 //! times, and in half of the rounds it refuses everything before the end. Claims: nothing
 //! acknowledged is lost; deliveries of a message that was answered 2xx before are at most the sends
 //! in flight and 1,024 unrecorded results, for each end; sending goes on less than 1 s after a
-//! restart; one message per event, under one id.
+//! restart; one message per event, under one id; figures of every endpoint equal to a count of its
+//! rows.
 //! Never: be lenient on an acknowledged message; dead and still pending ones are named and counted.
 
-mod traffic;
+mod recount;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,9 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::api::Api;
+use crate::api::{Api, Session};
 use crate::board::Board;
 use crate::child::{Child, Peyk};
 use crate::fault::Result;
@@ -26,7 +28,7 @@ use crate::load::{self, Load};
 use crate::machine::{now_us, run_id};
 use crate::receiver::{self, mix};
 use crate::stats::{Verdict, median};
-use traffic::{Book, Traffic};
+use crate::traffic::{self, Book, Traffic};
 
 /// Results that may be unrecorded when the process dies.
 const UNRECORDED_MAX: u64 = 1_024;
@@ -39,6 +41,9 @@ const RESUME_WAIT: Duration = Duration::from_secs(15);
 
 /// Missing messages that are looked up one by one.
 const LOOKED_UP_MAX: usize = 1_000;
+
+/// Reads of the same figures, when they move while they are read.
+const RECOUNTS_MAX: u32 = 50;
 
 /// Retries and breakers fast enough that everything pending is due within a fraction of a second.
 const SETTINGS: [(&str, &str); 5] = [
@@ -227,6 +232,7 @@ impl Harness {
             self.violations.push(format!("{} acknowledged messages did not arrive", missing.len()));
         }
         self.check_ids();
+        self.recount(&mut session).await?;
         let stopped = child.stop().await?;
         self.summary([dead, pending, lost], stopped);
         Ok(self.violations.is_empty())
@@ -261,6 +267,42 @@ impl Harness {
         if self.violations.is_empty() {
             println!("{}", Verdict::that("nothing acknowledged was lost", true));
         }
+    }
+
+    /// What was counted along the way, through all ends, is what a count of the rows says now.
+    async fn recount(&mut self, session: &mut Session) -> Result<()> {
+        let (mut counted, mut messages) = (0, 0);
+        for app in self.apps.iter() {
+            let endpoints = session.get(&format!("/api/v1/app/{app}/endpoint")).await?;
+            let endpoint = endpoints["data"][0]["id"].as_str().unwrap_or_default().to_owned();
+            let path = format!("/api/v1/app/{app}/endpoint/{endpoint}");
+            // What is still retried may move between two reads.
+            for round in 1..=RECOUNTS_MAX {
+                let before = session.get(&format!("{path}/figures?step=day")).await?;
+                let rows = recount::attempts(session, app, &endpoint).await?;
+                let after = session.get(&format!("{path}/figures?step=day")).await?;
+                let figures =
+                    [&before["total"]["classes"]["success"], &before["total"]["attempts"]]
+                        .map(Value::as_u64);
+                if figures == rows.map(Some) {
+                    counted += rows[1];
+                    break;
+                }
+                if before["total"] == after["total"] || round == RECOUNTS_MAX {
+                    let text = format!("figures of {app} say {figures:?}, its rows {rows:?}");
+                    self.violations.push(text);
+                    break;
+                }
+            }
+            let of_app = session.get(&format!("/api/v1/app/{app}/figures?step=day")).await?;
+            messages += of_app["total"]["messages"].as_u64().unwrap_or(0);
+        }
+        let acked = u64::try_from(self.book.acked()).unwrap_or(u64::MAX);
+        if messages < acked {
+            self.violations.push(format!("figures say {messages} messages, of {acked}"));
+        }
+        println!("figures: {counted} attempts of as many rows, {messages} messages");
+        Ok(())
     }
 
     /// One message per event, and the one that was acknowledged.

@@ -14,19 +14,28 @@ mod conn;
 mod crash;
 mod fault;
 mod heap;
+mod history;
 mod hung;
 mod latency;
 mod lists;
 mod load;
 mod machine;
+mod nodes;
 mod pair;
 mod payload;
 mod pending;
 mod policies;
+mod psql;
+mod purge;
 mod receiver;
 mod relay;
+mod replays;
+mod rows;
 mod scene;
+mod scrape;
 mod stats;
+mod telemetry;
+mod traffic;
 mod wire;
 
 use std::process::ExitCode;
@@ -57,8 +66,20 @@ enum What {
     Hung(hung::Options),
     /// Start, memory and live traffic with a million pending retries.
     Pending(pending::Options),
+    /// Throughput with ten million deliveries behind and a million waiting.
+    History(history::Options),
+    /// Acknowledgements while retention takes a million messages away.
+    Purge(purge::Options),
+    /// Three nodes on one database beside one, and what it takes to lose one of three.
+    Nodes(nodes::Options),
+    /// Throughput while metrics are scraped and sent, beside none of it.
+    Telemetry(telemetry::Options),
+    /// Live traffic and memory while a million dead letters go back.
+    Replays(replays::Options),
     /// Pages of lists with a million messages and attempts stored.
     Lists(lists::Options),
+    /// Scrapes of the metrics with a hundred thousand endpoints that have work.
+    Scrape(scrape::Options),
     /// Cost of a guarded call, beside other crates when built with the feature `peers`.
     Policies(policies::Options),
     /// Really kill the real binary under load, many times, and look for what was lost.
@@ -92,7 +113,13 @@ fn measure(what: What) -> Result<bool> {
             What::Latency(options) => latency::run(options).await,
             What::Hung(options) => hung::run(options).await,
             What::Pending(options) => pending::run(options).await,
+            What::History(options) => history::run(options).await,
+            What::Purge(options) => purge::run(options).await,
+            What::Nodes(options) => nodes::run(options).await,
+            What::Telemetry(options) => telemetry::run(options).await,
+            What::Replays(options) => replays::run(options).await,
             What::Lists(options) => lists::run(options).await,
+            What::Scrape(options) => scrape::run(options).await,
             What::Policies(options) => policies::run(options).await,
             What::Crash(options) => crash::run(options).await,
         }

@@ -71,16 +71,35 @@ pub(crate) struct Options {
 }
 
 /// One run of one side.
-struct Run {
-    deliveries_per_s: f64,
+pub(crate) struct Run {
+    pub(crate) deliveries_per_s: f64,
     posts_per_s: f64,
     ack_p50_ms: f64,
     ack_p99_ms: f64,
     peak_mb: f64,
     cpu: CpuUsed,
+    took_s: f64,
     messages: f64,
     refused: u64,
     repeats: u64,
+}
+
+/// Which messages a run posts, and how long it may take.
+pub(crate) struct Course {
+    /// Before the clock starts.
+    pub(crate) warmup: Range<u32>,
+    /// Measured.
+    pub(crate) seqs: Range<u32>,
+    /// Longest wait for either.
+    pub(crate) give_up: Duration,
+}
+
+impl Run {
+    /// CPU a message of everybody but load and receiver, in microseconds: the server's and, where
+    /// there is one and nobody else works, the database's.
+    pub(crate) fn cost_us(&self) -> f64 {
+        (self.cpu.server_s + self.cpu.others_cores * self.took_s) * 1e6 / self.messages
+    }
 }
 
 /// Measures pairs and prints their median; `false` when a bar to be checked was missed.
@@ -149,7 +168,8 @@ async fn beside_one(options: &Options) -> Result<bool> {
     Ok(verdict.met() || !options.check)
 }
 
-fn print(pair: u32, side: &str, run: &Run) {
+/// Prints a run under the number of its pair and its side.
+pub(crate) fn print(pair: u32, side: &str, run: &Run) {
     println!(
         "pair {pair}  {side:<5}  {:>7.0} deliveries/s  {:>7.0} posts/s  ack p50 {:.2} \
          p99 {:.2} ms  peak {:.1} MB  \
@@ -180,7 +200,7 @@ async fn floor(options: &Options) -> Result<Run> {
     let child = Child::relay(&format!("http://{receiver}/ok/{{app}}")).await?;
     let apps = (0..options.apps.max(1)).map(|app| format!("app_{app:027}")).collect();
     let load = options.load(&child, None, apps);
-    measure(options, &load, &board, child).await
+    measure(&options.course(), &load, &board, child).await
 }
 
 async fn peyk(options: &Options, endpoints: u32) -> Result<Run> {
@@ -194,10 +214,18 @@ async fn peyk(options: &Options, endpoints: u32) -> Result<Run> {
     let others = endpoints.max(1) - 1;
     api.add_strangers(&apps, others, &format!("http://{receiver}/ok/other")).await?;
     let load = options.load(&child, Some(api.token().to_owned()), apps);
-    measure(options, &load, &board, child).await
+    measure(&options.course(), &load, &board, child).await
 }
 
 impl Options {
+    const fn course(&self) -> Course {
+        Course {
+            warmup: 0..self.warmup,
+            seqs: self.warmup..self.warmup + self.messages,
+            give_up: Duration::from_secs(self.give_up_s),
+        }
+    }
+
     fn load(&self, child: &Child, token: Option<String>, apps: Arc<[String]>) -> Load {
         Load {
             addr: child.addr,
@@ -212,14 +240,18 @@ impl Options {
     }
 }
 
-async fn measure(options: &Options, load: &Load, board: &Board, mut child: Child) -> Result<Run> {
-    let give_up = Duration::from_secs(options.give_up_s);
-    load_and_wait(load, board, 0..options.warmup, give_up).await?;
-    let mark = child.cpu()?;
-    let seqs = options.warmup..options.warmup + options.messages;
-    let report = load_and_wait(load, board, seqs.clone(), give_up).await?;
-    let messages = f64::from(options.messages);
-    let took_us = board.last_done_us(seqs).saturating_sub(report.began_us);
+/// Runs a course on a server, and ends it at once.
+pub(crate) async fn measure(
+    course: &Course,
+    load: &Load,
+    board: &Board,
+    mut child: Child,
+) -> Result<Run> {
+    load_and_wait(load, board, course.warmup.clone(), course.give_up).await?;
+    let (mark, repeats) = (child.cpu()?, board.counts().repeats);
+    let report = load_and_wait(load, board, course.seqs.clone(), course.give_up).await?;
+    let messages = course.seqs.len() as f64;
+    let took_us = board.last_done_us(course.seqs.clone()).saturating_sub(report.began_us);
     let run = Run {
         deliveries_per_s: messages * 1e6 / took_us as f64,
         posts_per_s: messages / report.took.as_secs_f64(),
@@ -227,9 +259,10 @@ async fn measure(options: &Options, load: &Load, board: &Board, mut child: Child
         ack_p99_ms: report.acks.percentile_ms(99.0),
         peak_mb: child.memory()?.peak_mb(),
         cpu: mark.until(child.cpu()?),
+        took_s: took_us as f64 / 1e6,
         messages,
         refused: report.refused,
-        repeats: board.counts().repeats,
+        repeats: board.counts().repeats - repeats,
     };
     child.kill().await?;
     Ok(run)

@@ -30,7 +30,7 @@ const PIECE: u32 = 20_000;
 const BEHIND_MAX: u32 = 50_000;
 
 /// Settings under which the state is made.
-const FILL: [(&str, &str); 4] = [
+pub(crate) const FILL: [(&str, &str); 4] = [
     ("PEYK_RETRY__STRATEGY", "fixed"),
     ("PEYK_RETRY__BASE", "6h"),
     ("PEYK_RETRY__CAP", "6h"),

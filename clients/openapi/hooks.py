@@ -15,7 +15,7 @@ import schemathesis
 from hypothesis import strategies as st
 from schemathesis.core.parameters import ParameterLocation
 
-from seeds import NOTICE, TYPE, TOLD, Seeds
+from seeds import ALERT, NOTICE, TYPE, TOLD, Seeds
 
 seeds = Seeds(os.environ["SVIX_SERVER_URL"], os.environ["SVIX_TOKEN"], os.environ["PEYK_RECEIVER"])
 
@@ -74,11 +74,13 @@ def after_call(context, case, response):
 def query(name, case):
     # An iterator is what an answer gave; a window of statistics is past.
     case.query.pop("iterator", None)
-    if name == "v1.endpoint.get-stats":
+    if name == "v1.endpoint.get-stats" or name.endswith("figures"):
         for key in set(case.query) & {"since", "until"}:
-            case.query[key] = stamp(timedelta(days=-2 if key == "since" else 0))
+            case.query[key] = stamp(timedelta(hours=-20 if key == "since" else 0))
     if "endpoint_id" in case.query:
         case.query["endpoint_id"] = seeds.endpoint
+    # Runs of refusals take twenty of them; there is none.
+    case.query.pop("run_id", None)
 
 
 def body(name, case):
@@ -108,13 +110,19 @@ def body(name, case):
         given["endpointId"] = seeds.endpoint
     if given.get("ids"):
         given["ids"] = [next(seeds.letters)]
+    given.pop("runId", None)
+    # One of two.
+    if given.get("reason"):
+        given.pop("reasons", None)
     # Spans of time bound one another, a key pair is two halves of one thing.
     for key, known in (("retryPolicy", RETRY), ("breaker", BREAKER), ("timeout", "7s")):
         if given.get(key):
             given[key] = known
     for key in ("secret", "key"):
-        if given.get(key):
+        if given.get(key) is not None:
             given[key] = SECRETS[share(case, key) % len(SECRETS)]
+    if name.startswith("v1.alert."):
+        alert(name, given)
     # Names of headers that the server sets are refused; there are too many to list in a pattern.
     if isinstance(given.get("headers"), dict):
         kept = list(given["headers"].items())[:5]
@@ -135,6 +143,30 @@ def body(name, case):
             given["dryRun"] = True
     if name == "v1.endpoint.send-example":
         given["eventType"], given["exampleIndex"] = TYPE, 0
+
+
+def alert(name, given):
+    """Fields that go together: of one condition, of one channel, of one end."""
+    if name.startswith("v1.alert.rule."):
+        for key in ("after", "countMin"):
+            given.pop(key, None)
+        known = {
+            "condition": "dead_letters", "reasons": ["expired"], "window": "5m", "hold": "1m",
+            "clearAfter": "1m", "routes": [ALERT], "title": "{value}", "runbookUrl": seeds.urls()[0],
+        }
+    elif name.startswith("v1.alert.route."):
+        for key in ("routingKey", "apiKey", "secret", "to"):
+            given.pop(key, None)
+        known = {"channel": "slack", "url": seeds.urls()[0]}
+        if name.endswith(".update"):
+            given.update(known)
+    else:
+        given.pop("until", None)
+        given["duration"] = "1h"
+        known = {"rule": ALERT, "endpointId": seeds.endpoint}
+    for key, value in known.items():
+        if given.get(key):
+            given[key] = value
 
 
 RETRY = {"strategy": "schedule", "schedule": ["100ms", "1s"], "attemptsMax": 2, "retryOn": "5xx"}

@@ -18,6 +18,8 @@ MESSAGES = 12
 TYPE = "seeded.type"
 # Operations of endpoints that are told of other ones, and what nothing here leads to.
 TOLD = "v1.operational-webhook.endpoint."
+# A rule of alerts that fires, and its route; what is changed and deleted are others.
+ALERT = "explored"
 NOTICE = "message.attempt.recovered"
 
 
@@ -57,6 +59,7 @@ class Seeds:
         status, answer = self._ask("PATCH", slow, {"throttleRate": 1})
         assert status == 200, answer
         self._next = itertools.cycle(self.messages)
+        self._alerts()
 
     def new_token(self):
         """A token of the application."""
@@ -78,6 +81,13 @@ class Seeds:
             found["message"], found["attempt"] = next(self.attempts)
         if "letter" in parts:
             found["letter"] = next(self.letters)
+        for part in ("rule", "route"):
+            if part in parts:
+                found[part] = self._alert_for(name, part)
+        if "silence" in parts:
+            found["silence"] = self._made("/alert/silence", {"duration": "1h", "rule": ALERT})
+        if "incident" in parts:
+            found["incident"] = self.incident
         if "task" in parts:
             found["task"] = self._task(name)
         if "name" in parts:
@@ -124,6 +134,33 @@ class Seeds:
             begun = self._post(f"/app/{self.purged}/msg/expunge-all-contents", {})
             self._last_task = begun["id"]
         return self._last_task
+
+    def _alerts(self):
+        """A rule that fires, for there are dead letters, and the route that is told."""
+        self._put_alert("route", ALERT)
+        self._put_alert("rule", ALERT)
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            _, answer = self._ask("GET", "/alert/incident")
+            firing = [row["id"] for row in answer["data"] if row["status"] == "firing"]
+            if firing:
+                self.incident = firing[0]
+                return
+            assert time.monotonic() < deadline, "waited in vain for an incident"
+
+    def _alert_for(self, name, part):
+        if name.endswith(".delete"):
+            return self._put_alert(part, "deleted")
+        return self._put_alert(part, "changed") if name.endswith((".update", ".patch")) else ALERT
+
+    def _put_alert(self, part, name):
+        bodies = {
+            "rule": {"condition": "dead_letters", "above": 0, "window": "24h", "routes": [ALERT]},
+            "route": {"channel": "slack", "url": self.receiver + "/ok"},
+        }
+        status, answer = self._ask("PUT", f"/alert/{part}/{name}", bodies[part])
+        assert status < 300, (part, name, status, answer)
+        return name
 
     def _of(self, what):
         return f"/app/{self.app}/{what}"

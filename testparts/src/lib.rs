@@ -1,5 +1,5 @@
-//! Parts for tests: a Redis or PostgreSQL server of one's own, gone when it is dropped, and input
-//! for fuzz tests.
+//! Parts for tests: a Redis, PostgreSQL, PgBouncer or Prometheus server or a proxy of one's own,
+//! gone when it is dropped, and input for fuzz tests.
 //!
 //! Each server listens on a free port of loopback, keeps its files in a temporary folder and is
 //! killed even if the test that started it is. Any number run side by side. Whatever keeps a
@@ -17,18 +17,24 @@
 //! assert_eq!(postgres.sql(&url, "SELECT 6 * 7"), "42");
 //! ```
 
+mod bouncer;
 mod log;
 mod port;
 mod postgres;
 mod process;
 mod programs;
+mod prometheus;
+mod proxy;
 mod redis;
 #[cfg(feature = "fuzz")]
 mod spoilt;
 mod template;
 mod user;
 
+pub use bouncer::PgBouncer;
 pub use postgres::Postgres;
+pub use prometheus::Prometheus;
+pub use proxy::Proxy;
 pub use redis::Redis;
 #[cfg(feature = "fuzz")]
 pub use spoilt::spoilt;

@@ -33,10 +33,19 @@ pub(crate) struct Start<'a> {
     pub(crate) command: Command,
     /// The package that brings the program.
     pub(crate) package: &'a str,
-    /// Part of the line by which it says that it accepts connections.
-    pub(crate) ready: &'static str,
+    /// How it is known that it accepts connections.
+    pub(crate) ready: Ready,
     /// What the watchdog removes.
     pub(crate) folder: &'a Path,
+}
+
+/// What tells that a server accepts connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ready {
+    /// A line of its log, of which this is part.
+    Line(&'static str),
+    /// Only that it does, on this port of loopback.
+    Port(u16),
 }
 
 /// A server that runs.
@@ -59,8 +68,28 @@ impl Process {
         // Our ends of the pipe close with the command, or the log would never end.
         drop(command);
         let watchdog = watch(child.id(), folder)?;
-        let process = Self { child, log: Log::follow(reader, ready), watchdog };
-        process.log.await_ready(READY_WITHIN).map(|()| process)
+        let line = match ready {
+            Ready::Line(part) => Some(part),
+            Ready::Port(_) => None,
+        };
+        let process = Self { child, log: Log::follow(reader, line), watchdog };
+        match ready {
+            Ready::Line(_) => process.log.await_ready(READY_WITHIN)?,
+            Ready::Port(port) => process.log.await_port(port, READY_WITHIN)?,
+        }
+        Ok(process)
+    }
+
+    /// Whether it has not ended.
+    pub(crate) fn runs(&self) -> bool {
+        // What has ended is a zombie until it is reaped.
+        let state = fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
+        state.is_ok_and(|line| !line.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
+    }
+
+    /// The last lines that it wrote.
+    pub(crate) fn said(&self) -> String {
+        self.log.tail()
     }
 
     /// Ends the server as `signal` asks, or by force if it does not follow.

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::port;
-use crate::process::{Process, Start};
+use crate::process::{Process, Ready, Start};
 
 const PACKAGE: &str = "redis-server";
 const READY: &str = "Ready to accept connections";
@@ -64,7 +64,7 @@ impl Redis {
             command.arg(format!("--{name}")).arg(value);
         }
         let folder = self.folder.path();
-        let start = Start { command, package: PACKAGE, ready: READY, folder };
+        let start = Start { command, package: PACKAGE, ready: Ready::Line(READY), folder };
         self.process = Some(Process::start(start)?);
         Ok(())
     }

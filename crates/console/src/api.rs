@@ -66,6 +66,18 @@ impl Api {
         &self.base
     }
 
+    /// The application that the token is of, if it says one. The server checks what it says.
+    pub(crate) fn app_of_token(&self) -> Option<String> {
+        #[derive(serde::Deserialize)]
+        struct Claims {
+            sub: String,
+        }
+        let claims = self.token.split('.').nth(1)?;
+        let claims = data_encoding::BASE64URL_NOPAD.decode(claims.as_bytes()).ok()?;
+        let Claims { sub } = serde_json::from_slice(&claims).ok()?;
+        sub.starts_with("app_").then_some(sub)
+    }
+
     /// Sends a call.
     pub(crate) async fn send(&self, call: &Call) -> Result<Answer, Failure> {
         let path: Vec<&str> = call.path.iter().map(String::as_str).collect();
@@ -91,6 +103,20 @@ impl Api {
             url.query_pairs_mut().extend_pairs(query);
         }
         self.ask(method, url, body, None).await
+    }
+
+    /// What comes back for a request without a body, though it be a refusal.
+    pub(crate) async fn answer(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Answer, Failure> {
+        let mut url = self.url(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.exchange(method, url, None, None).await
     }
 
     /// Reads something that may not be there.
@@ -177,7 +203,8 @@ impl Api {
     }
 }
 
-fn accepted(answer: Answer) -> Result<Answer, Failure> {
+/// An answer, if it is no refusal.
+pub(crate) fn accepted(answer: Answer) -> Result<Answer, Failure> {
     if answer.status.is_success() {
         return Ok(answer);
     }
@@ -215,6 +242,19 @@ mod tests {
         for bad in ["", ".", ".."] {
             assert!(matches!(api("http://h").url(&["app", bad]), Err(Failure::Usage(_))));
         }
+    }
+
+    #[test]
+    fn a_token_of_an_application_says_which() {
+        let of = |claims: &str| {
+            let token = format!("e.{}.s", data_encoding::BASE64URL_NOPAD.encode(claims.as_bytes()));
+            Api::new("http://h", &token).unwrap().app_of_token()
+        };
+        assert_eq!(of(r#"{"sub":"app_1","org":"org_1"}"#).as_deref(), Some("app_1"));
+        for none in [r#"{"sub":"org_1"}"#, "{}", "no claims"] {
+            assert_eq!(of(none), None, "{none}");
+        }
+        assert_eq!(Api::new("http://h", "token").unwrap().app_of_token(), None);
     }
 
     #[test]

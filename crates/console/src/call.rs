@@ -67,6 +67,11 @@ impl Call {
         Self { body: Some(body), ..Self::new(Method::POST, path, View::One) }
     }
 
+    /// Sets or replaces.
+    pub(crate) fn put(path: &[&str], body: Body) -> Self {
+        Self { body: Some(body), ..Self::new(Method::PUT, path, View::One) }
+    }
+
     /// Changes.
     pub(crate) fn patch(path: &[&str], body: Body) -> Self {
         Self { body: Some(body), ..Self::new(Method::PATCH, path, View::One) }
@@ -77,6 +82,11 @@ impl Call {
         let view = View::Said(format!("{what} is deleted"));
         let question = Some(format!("delete {what}"));
         Self { question, yes, ..Self::new(Method::DELETE, path, view) }
+    }
+
+    /// With this question before it, and these words after it.
+    pub(crate) fn asking(self, question: String, said: String) -> Self {
+        Self { question: Some(question), view: View::Said(said), ..self }
     }
 
     /// Shown like this.

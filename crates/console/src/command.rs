@@ -7,7 +7,9 @@ use std::sync::Arc;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 use resilience::Clock;
 
+use crate::alert_test;
 use crate::api::{Api, SERVER_DEFAULT};
+use crate::commands::alert::{Alert, Does};
 use crate::commands::app::App;
 use crate::commands::attempt::Attempt;
 use crate::commands::dead_letter::DeadLetter;
@@ -66,6 +68,8 @@ enum Choice {
     DeadLetter(On<DeadLetter>),
     /// Event types: list, get, create, update, delete, import-openapi.
     EventType(On<EventType>),
+    /// Alerts: list, get, acknowledge, test; rules, routes, silences.
+    Alert(On<Alert>),
     /// Background tasks: list, get, cancel.
     Task(On<Task>),
     /// Says in a sentence why a message is where it is, for each of its endpoints.
@@ -122,6 +126,13 @@ pub fn run(command: Command, around: &Surroundings) -> Result<(), Failure> {
             Choice::Attempt(on) => asked(&on.server, around, on.command.plan(now)).await,
             Choice::DeadLetter(on) => asked(&on.server, around, on.command.plan(now)?).await,
             Choice::EventType(on) => asked(&on.server, around, on.command.plan()?).await,
+            Choice::Alert(on) => match on.command.plan()? {
+                Does::Plan(plan) => asked(&on.server, around, plan).await,
+                Does::Test(route) => {
+                    let out = Out::new(on.server.json);
+                    alert_test::run(&api(&on.server, around)?, &out, &route).await
+                }
+            },
             Choice::Task(on) => asked(&on.server, around, on.command.plan()).await,
             Choice::Explain { server, question } => {
                 explain::run(&api(&server, around)?, &Out::new(server.json), question).await

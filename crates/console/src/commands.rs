@@ -2,6 +2,7 @@
 //!
 //! Never: a socket, a clock or a file but those that an option names.
 
+pub(crate) mod alert;
 pub(crate) mod app;
 pub(crate) mod attempt;
 pub(crate) mod dead_letter;

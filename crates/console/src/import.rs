@@ -5,6 +5,7 @@
 mod apps;
 mod endpoints;
 mod event_types;
+mod fit;
 mod report;
 mod svix;
 mod target;
@@ -12,6 +13,7 @@ mod target;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use http::Method;
 use resilience::Timestamp;
 
 use crate::api::Api;
@@ -19,7 +21,8 @@ use crate::body::text_of;
 use crate::failure::Failure;
 use crate::show::Out;
 use event_types::EventTypes;
-use report::Report;
+use report::{Fate, Kind, Report};
+use svix::rows::All;
 use svix::secret::MainSecret;
 use svix::source::Source;
 use target::Target;
@@ -65,19 +68,41 @@ pub(crate) async fn run(
     let main_secret = main_secret.map(|text| MainSecret::new(text.trim()));
     let source = Source::connect(url.trim()).await?;
     let org = source.organisation(svix.org.as_deref()).await?;
-    let all = source.read(&org).await?;
+    let mut all = source.read(&org).await?;
+    fit::fit(&mut all);
     let target = Target { api, dry_run: svix.dry_run, now };
     let mut report = Report::new(svix.dry_run);
-    let mut types = EventTypes::import(&target, &mut report, &all.event_types).await?;
-    let keys = apps::import(&target, &mut report, &all.apps).await?;
-    let brought = endpoints::Import { target: &target, keys: &keys, main_secret };
-    let ended = brought.all(&mut report, &mut types, &all.endpoints).await;
-    // Types that were opened for an endpoint are archived again, whatever happened.
-    let closed = types.close(&target).await;
-    if !svix.dry_run {
-        report.write_mapping(&svix.mapping)?;
-    }
+    // A wrong token is no fault of the rows.
+    api.request(Method::GET, &["app"], &[("limit", "1")], None).await?;
+    let ended = take_over(&target, &mut report, &all, main_secret).await;
+    let written = if svix.dry_run { Ok(()) } else { report.write_mapping(&svix.mapping) };
     report.show(out, &svix.mapping)?;
-    ended.and(closed)?;
+    ended.and(written)?;
     report.verdict()
+}
+
+/// Whatever ends it, the report says how far it came.
+async fn take_over(
+    target: &Target<'_>,
+    report: &mut Report,
+    all: &All,
+    main_secret: Option<MainSecret>,
+) -> Result<(), Failure> {
+    for (kind, unread) in [
+        (Kind::EventType, &all.event_types.unread),
+        (Kind::Application, &all.apps.unread),
+        (Kind::Endpoint, &all.endpoints.unread),
+    ] {
+        for row in unread {
+            report.add(kind, &row.name, Fate::Refused(row.why.clone()));
+        }
+    }
+    let mut types = EventTypes::import(target, report, &all.event_types.read).await?;
+    all.event_types.unread.iter().for_each(|row| types.refuse(&row.name));
+    let keys = apps::import(target, report, &all.apps.read).await?;
+    let brought = endpoints::Import { target, keys: &keys, main_secret };
+    let ended = brought.all(report, &mut types, &all.endpoints.read).await;
+    // Types that were opened for an endpoint are archived again, whatever happened.
+    let closed = types.close(target).await;
+    ended.and(closed)
 }

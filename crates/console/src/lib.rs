@@ -4,6 +4,7 @@
 //! The `peyk` binary wires [`Command`] into its own and calls [`run`].
 //! Never: the engine, the store or the server's settings; whatever it knows, the API said.
 
+mod alert_test;
 mod api;
 mod body;
 mod call;

@@ -38,7 +38,7 @@ pub(crate) struct Listen {
     /// Where deliveries are forwarded, such as http://localhost:3000/webhooks.
     #[arg(long, value_name = "URL", value_parser = api::parse)]
     forward: Url,
-    /// Id or uid of the application; may be left out if there is only one.
+    /// Id or uid of the application; may be left out if there is only one, or the token is of one.
     #[arg(long)]
     app: Option<String>,
     /// Only these event types, with commas between.

@@ -1,4 +1,4 @@
-//! A time on the command line: RFC 3339, or how long ago.
+//! A time on the command line: RFC 3339, or how long ago or from now.
 //!
 //! Never: a clock read in passing; now is an argument.
 
@@ -15,10 +15,24 @@ pub(crate) enum Moment {
     At(jiff::Timestamp),
     /// So long ago.
     Ago(Duration),
+    /// So long from now.
+    Ahead(Duration),
 }
 
 impl Moment {
-    /// Reads one.
+    /// Reads one of something that is to come.
+    pub(crate) fn parse_ahead(text: &str) -> Result<Self, String> {
+        if let Some(span) = span(text) {
+            return Ok(Self::Ahead(span));
+        }
+        let at = text.parse::<jiff::Timestamp>();
+        at.map(Self::At).map_err(|_| {
+            "must be a time such as 2026-01-31T12:00:00Z, or how long from now: 30s, 15m, 24h"
+                .to_owned()
+        })
+    }
+
+    /// Reads one of something that was.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if let Some(span) = span(text) {
             return Ok(Self::Ago(span));
@@ -35,6 +49,7 @@ impl Moment {
         match self {
             Self::At(at) => at.to_string(),
             Self::Ago(span) => text_of(now.minus(*span)),
+            Self::Ahead(span) => text_of(now.plus(*span)),
         }
     }
 }
@@ -82,7 +97,10 @@ mod tests {
         }
         for bad in ["", "d", "7", "7w", "-7d", "soon", "99999999999999999999d", "2026-01-31", "é"]
         {
-            assert!(Moment::parse(bad).is_err(), "{bad}");
+            assert!(Moment::parse(bad).is_err() && Moment::parse_ahead(bad).is_err(), "{bad}");
         }
+        let ahead = |text| Moment::parse_ahead(text).unwrap().text(now);
+        assert_eq!(ahead("10m"), "2027-01-15T08:10:00Z");
+        assert_eq!(ahead("2026-01-31T12:00:00Z"), "2026-01-31T12:00:00Z");
     }
 }

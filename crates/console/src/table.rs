@@ -11,6 +11,8 @@ use crate::safe::safe;
 
 /// A column is not made wider than this for the ones after it.
 const WIDTH_MAX: usize = 60;
+/// An object in a cell is cut after so many characters; JSON has all of it.
+const OBJECT_CHARS_MAX: usize = 200;
 
 /// A table that is written page by page.
 #[derive(Debug)]
@@ -86,7 +88,12 @@ fn cell(value: &Value) -> String {
             let texts = entries.iter().filter_map(Value::as_str).collect::<Vec<_>>();
             safe(&texts.join(",")).into_owned()
         }
-        value => safe(&value.to_string()).into_owned(),
+        value => {
+            let text = value.to_string();
+            let end = text.char_indices().nth(OBJECT_CHARS_MAX).map(|(at, _)| at);
+            let cut = end.map_or_else(|| text.clone(), |at| format!("{}…", &text[..at]));
+            safe(&cut).into_owned()
+        }
     }
 }
 
@@ -101,6 +108,9 @@ mod tests {
         let mut table = Table::new(&[("ID", "/id"), ("NAME", "/name"), ("N", "/data/n")]);
         let first = [json!({"id": "a", "name": "Ünï 馬", "data": {"n": 1}}), json!({"id": "bb"})];
         assert_eq!(table.lines(&first), "ID  NAME    N\na   Ünï 馬  1\nbb  -       -\n");
+        let long = json!({"data": {"n": {"é": "x".repeat(200)}}});
+        let shown = Table::new(&[("N", "/data/n")]).lines(&[long]);
+        assert!(shown.ends_with("xx…\n") && shown.chars().count() == 204, "{shown}");
         let next = [json!({"id": "c", "name": ["x", "y"]}), json!({"name": "\x1b[0m"})];
         assert_eq!(table.lines(&next), "c   x,y        -\n-   \\u{1b}[0m  -\n");
     }

@@ -60,20 +60,31 @@ impl Class {
 ///
 /// A 410 is retried when `retry_on` says so, by `all` or by a list that holds it.
 pub fn classify(attempt: &Attempt, retry_on: &RetryOn) -> Class {
-    let status = match &attempt.outcome {
-        Outcome::Answered(answer) => answer.status,
-        Outcome::Failed(failure) => {
-            return match failure.kind {
-                FailureKind::Forbidden => Class::Forbidden,
-                FailureKind::Internal => Class::Internal,
-                FailureKind::Dns
-                | FailureKind::Connect
-                | FailureKind::Tls
-                | FailureKind::Reset
-                | FailureKind::Timeout => Class::Transient,
-            };
-        }
-    };
+    match &attempt.outcome {
+        Outcome::Answered(answer) => of_answer(answer.status, retry_on),
+        Outcome::Failed(failure) => of_failure(failure.kind),
+    }
+}
+
+/// The class of an attempt by the usual classifier, from what is kept of it: the answer's status,
+/// or why there was none. It is the same for every policy, so that figures can be added up.
+pub fn usual_class(status: u16, failure: Option<FailureKind>) -> Class {
+    failure.map_or_else(|| of_answer(status, &RetryOn::Transient), of_failure)
+}
+
+const fn of_failure(kind: FailureKind) -> Class {
+    match kind {
+        FailureKind::Forbidden => Class::Forbidden,
+        FailureKind::Internal => Class::Internal,
+        FailureKind::Dns
+        | FailureKind::Connect
+        | FailureKind::Tls
+        | FailureKind::Reset
+        | FailureKind::Timeout => Class::Transient,
+    }
+}
+
+fn of_answer(status: u16, retry_on: &RetryOn) -> Class {
     match status {
         200..=299 => Class::Success,
         429 if retry_on.includes(429) => Class::Throttled,

@@ -89,4 +89,6 @@ pub struct DeadLetter {
     pub dead_at: Timestamp,
     /// Place in the list: grows with the time of death.
     pub place: u64,
+    /// Of which run of refusals to its endpoint it is: when the first of them came.
+    pub run: Option<Timestamp>,
 }

@@ -94,11 +94,14 @@ pub enum Trigger {
     Manual,
     /// Somebody put a dead delivery back; the sends after this one are by the policy.
     Replay,
+    /// Somebody asked for a delivery where there was none: of a message that the endpoint never
+    /// got, or with another payload. The sends after this one are by the policy.
+    Asked,
 }
 
 impl Trigger {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Scheduled, Self::Manual, Self::Replay];
+    pub const ALL: [Self; 4] = [Self::Scheduled, Self::Manual, Self::Replay, Self::Asked];
 
     /// Whether it is one send beside the delivery, which the policy has no say in.
     pub const fn is_extra(self) -> bool {
@@ -107,7 +110,7 @@ impl Trigger {
 
     /// Whether a person asked for this very send.
     pub const fn is_by_hand(self) -> bool {
-        matches!(self, Self::Manual | Self::Replay)
+        matches!(self, Self::Manual | Self::Replay | Self::Asked)
     }
 }
 

@@ -75,6 +75,11 @@ pub struct EndpointSpec {
     pub ordering: Ordering,
     /// Whom to write to when it is suspended.
     pub contact_email: Option<EmailAddress>,
+    /// Whether its dead letters go back by themselves after an outage, if it differs from the
+    /// server's.
+    pub auto_replay: Option<bool>,
+    /// Asked whether it is well while nothing is sent to it.
+    pub health_check: Option<Target>,
 }
 
 /// An endpoint as stored.

@@ -70,6 +70,8 @@ mod tests {
                 timeout: None,
                 ordering: Ordering::Unordered,
                 contact_email: None,
+                auto_replay: None,
+                health_check: None,
             },
             secrets: Vec::new(),
             version: 1,
@@ -119,6 +121,7 @@ mod tests {
             content_type: ContentType::Json,
             retention_hours: None,
             deliver_at: None,
+            trace: None,
         };
         let keys: Vec<_> = matching(&all, &spec).map(|endpoint| endpoint.key.0).collect();
         assert_eq!(keys, [1, 2]);

@@ -10,7 +10,7 @@ use crate::error::Invalid;
 use crate::limits::{HEADER_NAME_BYTES_MAX, HEADER_VALUE_BYTES_MAX, HEADERS_MAX};
 
 /// Names that may not be set; lower case, `-` for `_`.
-const FORBIDDEN: [&str; 19] = [
+const FORBIDDEN: [&str; 21] = [
     // Set by the server, or decide where a request goes and where it ends.
     "connection",
     "expect",
@@ -19,6 +19,8 @@ const FORBIDDEN: [&str; 19] = [
     "idempotency-key",
     "keep-alive",
     "te",
+    "traceparent",
+    "tracestate",
     "trailer",
     "trailers",
     "transfer-encoding",

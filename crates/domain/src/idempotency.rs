@@ -3,9 +3,10 @@
 //! In: ids of things. Out: a key that is the same on every retry, resend, replay and node.
 //! Never: hash what a caller sent; the caller of this module does, and passes the result.
 
+use resilience::Timestamp;
 use uuid::Uuid;
 
-use crate::ids::PublicId;
+use crate::ids::{EndpointKey, PublicId};
 
 /// The `idempotency-key` of a delivery, computed and never stored.
 ///
@@ -20,9 +21,29 @@ pub fn delivery_key(installation: &[u8; 16], message: &PublicId, endpoint: &Publ
 
 /// The random part of the id of a notice's message: the same whenever its message is made.
 pub fn notice_random(installation: &[u8; 16], place: u64) -> [u8; 12] {
-    let name = Uuid::new_v5(&Uuid::from_bytes(*installation), &place.to_be_bytes());
+    random_of(installation, &place.to_be_bytes())
+}
+
+/// The random part of the id of a task that nobody asked for.
+pub fn task_random(installation: &[u8; 16], endpoint: EndpointKey, at: Timestamp) -> [u8; 12] {
+    let mut name = [0; 16];
+    name[..8].copy_from_slice(&endpoint.0.to_be_bytes());
+    name[8..].copy_from_slice(&at.as_micros().to_be_bytes());
+    random_of(installation, &name)
+}
+
+/// The random part of the id of an incident: the same whenever the rule begins to hold at that
+/// time.
+pub fn incident_random(installation: &[u8; 16], rule: &str, at_micros: i64) -> [u8; 12] {
+    let name = [&at_micros.to_be_bytes()[..], rule.as_bytes()].concat();
+    random_of(installation, &name)
+}
+
+/// Twelve bytes that look like chance and are the same for the same name.
+fn random_of(installation: &[u8; 16], name: &[u8]) -> [u8; 12] {
+    let id = Uuid::new_v5(&Uuid::from_bytes(*installation), name);
     let mut random = [0; 12];
-    random.copy_from_slice(&name.as_bytes()[..12]);
+    random.copy_from_slice(&id.as_bytes()[..12]);
     random
 }
 

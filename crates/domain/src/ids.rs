@@ -102,6 +102,12 @@ pub enum Kind {
     Task,
     /// `dl_`
     DeadLetter,
+    /// `run_`
+    Run,
+    /// `inc_`
+    Incident,
+    /// `sil_`
+    Silence,
 }
 
 impl Kind {
@@ -116,6 +122,9 @@ impl Kind {
             Self::EventType => "evtype_",
             Self::Task => "qtask_",
             Self::DeadLetter => "dl_",
+            Self::Run => "run_",
+            Self::Incident => "inc_",
+            Self::Silence => "sil_",
         }
     }
 }

@@ -19,6 +19,11 @@ pub const REQUESTS_WAITING_BYTES_MAX: usize = 256 * MIB;
 pub const REQUEST_WAIT_MAX: Duration = Duration::from_secs(2);
 /// `Retry-After` of that 503.
 pub const OVERLOADED_RETRY_SECS: u64 = 1;
+/// Levels of objects and lists in a payload. Readers of JSON stop at 127 (serde_json) or later, and
+/// an answer puts some around it.
+pub const PAYLOAD_LEVELS_MAX: usize = 120;
+/// Digits in a row in a number of a payload. Python reads 4,300.
+pub const PAYLOAD_DIGITS_MAX: usize = 4_000;
 /// Caller's own ids: uids and event ids.
 pub const UID_CHARS_MAX: usize = 256;
 /// Names of event types.
@@ -116,8 +121,53 @@ pub const STATS_SLACK: Duration = Duration::from_secs(5 * 60);
 pub const DEAD_LETTER_DAYS: u8 = 30;
 /// A message with nothing pending or dead is kept for so long, default.
 pub const MESSAGE_DAYS: u8 = 90;
+/// Figures are kept by the minute so many days.
+pub const FIGURES_MINUTE_DAYS: u16 = 90;
+/// Figures are kept by the hour so many days.
+pub const FIGURES_HOUR_DAYS: u16 = 730;
+/// Steps that one read of figures answers with, at most.
+pub const FIGURES_STEPS_MAX: u64 = 1_500;
 /// Nothing is kept for less, whatever is set: idempotency keys stand in messages.
 pub const RETENTION_MIN: Duration = Duration::from_secs(24 * HOUR_SECS);
+
+// Alerts.
+
+/// Rules beside those of the settings.
+pub const ALERT_RULES_MAX: usize = 100;
+/// Routes beside those of the settings.
+pub const ALERT_ROUTES_MAX: usize = 50;
+/// Silences that are not over.
+pub const ALERT_SILENCES_MAX: usize = 200;
+/// The name of a rule or a route.
+pub const ALERT_NAME_CHARS_MAX: usize = 64;
+/// The title of a rule, as it is written.
+pub const ALERT_TITLE_CHARS_MAX: usize = 200;
+/// The shortest window of a rule: counters are kept by the minute.
+pub const ALERT_WINDOW_MIN: Duration = Duration::from_secs(60);
+/// The longest window of a rule.
+pub const ALERT_WINDOW_MAX: Duration = Duration::from_secs(24 * HOUR_SECS);
+/// The shortest time after which a rule about one delivery or endpoint fires.
+pub const ALERT_AFTER_MIN: Duration = Duration::from_secs(1);
+/// The longest time that a rule waits: before it fires, before it is resolved.
+pub const ALERT_WAIT_MAX: Duration = Duration::from_secs(24 * HOUR_SECS);
+/// The largest number that something is compared with.
+pub const ALERT_COUNT_MAX: u64 = 1_000_000_000;
+/// The longest silence.
+pub const ALERT_SILENCE_MAX: Duration = Duration::from_secs(90 * 24 * HOUR_SECS);
+/// Failing endpoints that one evaluation looks at, those that fail for longest.
+pub const ALERT_FAILING_MAX: usize = 1_000;
+/// Failing endpoints that a notification names.
+pub const ALERT_SUBJECTS_MAX: usize = 10;
+/// Notifications of endpoints that joined an incident are so far apart.
+pub const ALERT_UPDATE_EVERY: Duration = Duration::from_secs(5 * 60);
+/// An incident that begins so soon after the last one of its rule is flapping.
+pub const ALERT_HOLD_DOWN: Duration = Duration::from_secs(15 * 60);
+/// Each flap doubles the time before the next resolution, so often at most.
+pub const ALERT_FLAPS_MAX: u32 = 4;
+/// Resolved incidents are kept so long.
+pub const ALERT_INCIDENT_DAYS: u8 = 90;
+/// Addresses of one route.
+pub const ALERT_ADDRESSES_MAX: usize = 10;
 
 // Sending.
 
@@ -176,6 +226,23 @@ pub const INTERNAL_PAUSE_MIN: Duration = Duration::from_millis(100);
 pub const INTERNAL_PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Crashes of the process with one delivery alone in flight before it counts as poisonous.
 pub const CRASHES_ALONE_MAX: u32 = 3;
+
+// Many nodes.
+
+/// Partitions that endpoints fall into; fixed for an installation.
+pub const PARTITIONS: usize = 256;
+/// Nodes that share a database: each draws keys of a slot of its own.
+pub const NODES_MAX: usize = 256;
+/// A node says so often that it lives.
+pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
+/// A node that was silent for longer, by the clock of the database, may be declared dead.
+pub const LEASE: Duration = Duration::from_secs(6);
+/// By its own clock a node begins no send so long after it last began to say that it lives.
+pub const LEASE_START_MAX: Duration = Duration::from_secs(4);
+/// And breaks off those in flight after so long.
+pub const LEASE_FLIGHT_MAX: Duration = Duration::from_millis(5_500);
+/// Sends of an endpoint that moves to another node may take so long to end.
+pub const HAND_OVER_MAX: Duration = Duration::from_secs(2);
 
 // Writing.
 

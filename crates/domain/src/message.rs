@@ -2,6 +2,7 @@
 //!
 //! Never: parse, reorder or respell the payload.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use resilience::Timestamp;
 
 use crate::ids::{AppKey, MessageKey, PublicId};
 use crate::limits::{DELIVER_AT_LATE_MAX, DELIVER_AT_MAX};
+use crate::trace::Given;
 
 /// What a caller posts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub struct MessageSpec {
     pub retention_hours: Option<u16>,
     /// Not to be sent before then.
     pub deliver_at: Option<Timestamp>,
+    /// The trace that its caller is in.
+    pub trace: Option<Arc<Given>>,
 }
 
 impl MessageSpec {
@@ -96,6 +100,8 @@ pub struct Envelope {
     pub payload: Bytes,
     /// The media type.
     pub content_type: ContentType,
+    /// The trace that its caller is in.
+    pub trace: Option<Arc<Given>>,
 }
 
 #[cfg(test)]
@@ -128,6 +134,7 @@ mod tests {
                 content_type: ContentType::Json,
                 retention_hours,
                 deliver_at: named.map(at),
+                trace: None,
             };
             assert_eq!(spec.due_at(now), due.map(at), "{named:?} {retention_hours:?}");
         }

@@ -7,8 +7,8 @@
 
 use resilience::Timestamp;
 
-use crate::delivery::Pending;
-use crate::ids::{Kind, PublicId};
+use crate::delivery::{Pending, Trigger};
+use crate::ids::{EndpointKey, Kind, PublicId};
 use crate::verdict::Verdict;
 
 /// Whose applications tell other organisations: `org_00000000000SvixManagement00`.
@@ -27,6 +27,15 @@ pub fn teller_of(org: PublicId) -> Option<String> {
 /// The organisation that an application of the management organisation tells by its uid.
 pub fn told_by(uid: &str) -> Option<PublicId> {
     PublicId::parse(Kind::Organisation, uid).filter(|org| *org != MANAGEMENT)
+}
+
+/// A run of refusals that holds a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Whose lane.
+    pub endpoint: EndpointKey,
+    /// When the first of them came.
+    pub since: Timestamp,
 }
 
 /// What happened.
@@ -62,6 +71,10 @@ pub enum News {
     },
     /// An endpoint is suspended no more: everything is sent again.
     EndpointResumed,
+    /// A run of refusals holds an endpoint: nothing is sent but a probe now and then.
+    RefusalsHeld(Run),
+    /// The run is over: everything is sent again.
+    RefusalsEnded(Run),
     /// A delivery failed [`FAILING_AFTER`] times and is tried again.
     AttemptFailing,
     /// A delivery was given up.
@@ -71,7 +84,7 @@ pub enum News {
 }
 
 /// The names of all kinds of news, and a sentence for each.
-pub const NAMES: [(&str, &str); 12] = [
+pub const NAMES: [(&str, &str); 14] = [
     ("endpoint.created", "An endpoint was created."),
     ("endpoint.updated", "An endpoint, its headers or its secrets were changed."),
     ("endpoint.deleted", "An endpoint was deleted."),
@@ -81,6 +94,11 @@ pub const NAMES: [(&str, &str); 12] = [
     ("endpoint.failing", "An endpoint fails without a success, and is going to be suspended."),
     ("endpoint.suspended", "An endpoint was suspended: nothing is sent but a probe now and then."),
     ("endpoint.resumed", "An endpoint is suspended no more: everything is sent again."),
+    (
+        "endpoint.refusals.held",
+        "An endpoint refused 20 messages in a row, and is sent only probes.",
+    ),
+    ("endpoint.refusals.ended", "A run of refusals is over: everything is sent again."),
     ("message.attempt.failing", "A delivery failed four times and is tried again."),
     ("message.attempt.exhausted", "A delivery was given up and is a dead letter now."),
     ("message.attempt.recovered", "A delivery arrived that was failing or had been given up."),
@@ -99,9 +117,11 @@ impl News {
             Self::EndpointFailing { .. } => 6,
             Self::EndpointSuspended { .. } => 7,
             Self::EndpointResumed => 8,
-            Self::AttemptFailing => 9,
-            Self::AttemptExhausted => 10,
-            Self::AttemptRecovered => 11,
+            Self::RefusalsHeld(_) => 9,
+            Self::RefusalsEnded(_) => 10,
+            Self::AttemptFailing => 11,
+            Self::AttemptExhausted => 12,
+            Self::AttemptRecovered => 13,
         };
         NAMES[place].0
     }
@@ -119,7 +139,7 @@ impl News {
             }
             Verdict::Dead(_) => Some(Self::AttemptExhausted),
             Verdict::Delivered => {
-                let replayed = pending.trigger.is_by_hand() && pending.sends > 0;
+                let replayed = pending.trigger == Trigger::Replay;
                 let told = replayed || pending.sends >= FAILING_AFTER;
                 told.then_some(Self::AttemptRecovered)
             }
@@ -177,7 +197,6 @@ mod tests {
 
     use super::*;
     use crate::dead_letter::DeadReason;
-    use crate::delivery::Trigger;
     use crate::ids::{EndpointKey, MessageKey};
 
     fn row(sends: u32, budget_used: u32, trigger: Trigger) -> Pending {
@@ -206,7 +225,7 @@ mod tests {
     #[test]
     fn only_turns_of_a_delivery_are_news() {
         use News::{AttemptExhausted, AttemptFailing, AttemptRecovered};
-        use Trigger::{Manual, Replay, Scheduled};
+        use Trigger::{Asked, Manual, Replay, Scheduled};
         let again = |budget_used| {
             let (delay, term) = (Duration::ZERO, Term::Backoff);
             Verdict::Retry { due_at: Timestamp::EPOCH, delay, term, budget_used }
@@ -222,9 +241,10 @@ mod tests {
             (row(0, 0, Scheduled), dead, Some(AttemptExhausted)),
             (row(9, 9, Scheduled), dead, Some(AttemptExhausted)),
             (row(9, 9, Scheduled), Verdict::Stay, None),
-            // Given up at once, and put back; but also what was never sent.
+            // Given up at once, or before it was sent, and put back; but not what was never there.
             (row(1, 0, Replay), Verdict::Delivered, Some(AttemptRecovered)),
-            (row(0, 0, Replay), Verdict::Delivered, None),
+            (row(0, 0, Replay), Verdict::Delivered, Some(AttemptRecovered)),
+            (row(0, 0, Asked), Verdict::Delivered, None),
             (row(9, 0, Manual), Verdict::Delivered, None),
             (row(9, 3, Manual), Verdict::Unchanged, None),
             (row(9, 3, Manual), dead, None),

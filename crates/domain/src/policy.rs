@@ -159,6 +159,14 @@ impl RetryOverrides {
 }
 
 impl RetrySettings {
+    /// Sends in all: an empty schedule has none after the first.
+    pub const fn sends_max(&self) -> u32 {
+        match self.strategy {
+            Strategy::Schedule if self.schedule.is_empty() => 1,
+            _ => self.attempts_max,
+        }
+    }
+
     /// The policy that computes delays.
     pub fn policy(&self) -> RetryPolicy {
         let (base, cap) = (self.base, self.cap);
@@ -169,9 +177,13 @@ impl RetrySettings {
                 Strategy::Linear => Backoff::Linear { base, cap },
                 Strategy::FullJitter => Backoff::FullJitter { base, cap },
                 Strategy::DecorrelatedJitter => Backoff::DecorrelatedJitter { base, cap },
+                // There is no second send, and so no delay.
+                Strategy::Schedule if self.schedule.is_empty() => {
+                    Backoff::Fixed { base: Duration::from_secs(1) }
+                }
                 Strategy::Schedule => Backoff::Schedule { delays: self.schedule.clone() },
             },
-            calls_max: self.attempts_max,
+            calls_max: self.sends_max(),
             age_max: self.age_max,
             retry_after: self.retry_after,
             retry_after_max: self.retry_after_max,
@@ -195,6 +207,23 @@ impl BreakerOverrides {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_schedule_is_one_send() {
+        let server = RetrySettings::default();
+        let own = |delays: &[u64]| RetryOverrides {
+            strategy: Some(Strategy::Schedule),
+            schedule: Some(delays.iter().copied().map(Duration::from_secs).collect()),
+            ..RetryOverrides::default()
+        };
+        let alone = own(&[]).over(&server);
+        assert_eq!((alone.sends_max(), alone.policy().calls_max), (1, 1));
+        assert_eq!(alone.policy().validate(), Ok(()));
+        assert_eq!(own(&[5]).over(&server).policy().calls_max, server.attempts_max);
+        // A schedule of its own is not cut short by the server's empty one.
+        let server = RetrySettings { strategy: Strategy::Schedule, ..server };
+        assert_eq!(own(&[5]).over(&server).sends_max(), server.attempts_max);
+    }
 
     #[test]
     fn a_single_failure_may_open_a_breaker() {

@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use url::{Position, Url};
 
 pub use guard::Guard;
+pub(crate) use guard::canonical;
 
 use crate::error::Invalid;
 use crate::limits::URL_BYTES_MAX;

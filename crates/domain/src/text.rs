@@ -25,9 +25,18 @@ pub fn uid(field: &str, text: &str, kind: Option<Kind>) -> Result<(), Invalid> {
     }
 }
 
-/// The caller's own id of a message: a [`uid`] that does not look like a message id.
+/// What stands in paths where the id of a message may stand, and means something else.
+const NOT_EVENT_IDS: [&str; 2] = ["expunge-all-contents", "precheck"];
+
+/// The caller's own id of a message: a [`uid`] that does not look like a message id, and is no word
+/// of a path.
 pub fn event_id(field: &str, text: &str) -> Result<(), Invalid> {
-    uid(field, text, Some(Kind::Message))
+    uid(field, text, Some(Kind::Message))?;
+    if NOT_EVENT_IDS.contains(&text) {
+        let rule = format!("must not be `{text}`, which means something else in a path");
+        return Err(Invalid::new(field, rule));
+    }
+    Ok(())
 }
 
 /// The name of an event type.

@@ -62,9 +62,7 @@ pub fn judge(case: &Case<'_>, chance: &mut dyn Chance) -> Verdict {
         (Class::Gone, _) => Verdict::Dead(DeadReason::Gone),
         (Class::Rejected, _) => Verdict::Dead(DeadReason::Rejected),
         (Class::Forbidden, _) => Verdict::Dead(DeadReason::ForbiddenTarget),
-        (Class::Throttled | Class::Transient, Trigger::Scheduled | Trigger::Replay) => {
-            again(case, chance)
-        }
+        (Class::Throttled | Class::Transient, _) => again(case, chance),
     }
 }
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 use domain::classify::Class;
 use domain::ids::{EndpointKey, MessageKey};
 use resilience::{
-    Admission, Breaker, BreakerConfig, Chance, Change, Forced, Permit, Rate, RetryAfter, Round,
-    Timestamp, Window,
+    Admission, Breaker, BreakerConfig, Chance, Change, Permit, Rate, RetryAfter, Round, Timestamp,
+    Window,
 };
-use store::ledger::LaneState;
+use store::ledger::{LaneState, Outage};
 
 pub use decision::Decision;
 pub use held::{Held, HeldBy};
@@ -24,13 +24,16 @@ use suspension::Suspension;
 use crate::settings::Suspending;
 
 mod decision;
+mod forced;
 mod held;
 mod hold;
+mod outage;
 mod refusals;
 mod suspended;
 mod suspension;
 #[cfg(test)]
 mod tests;
+mod well;
 
 /// What of an endpoint's and the server's settings a gate needs.
 #[derive(Clone, Debug)]
@@ -86,6 +89,8 @@ pub struct Settled {
     pub change: Option<Change>,
     /// A run of refusals holds the lane until then.
     pub refused_until: Option<Timestamp>,
+    /// The run of refusals that it is of.
+    pub run: Option<Timestamp>,
     /// The endpoint is suspended by it.
     pub suspended: bool,
     /// The endpoint is suspended no more.
@@ -102,6 +107,8 @@ pub struct Gate {
     hold: Hold,
     refusals: Refusals,
     suspension: Suspension,
+    /// The last one.
+    outage: Option<Outage>,
     failed_last: bool,
     /// Probes let through so far.
     probes: u64,
@@ -117,6 +124,7 @@ impl Gate {
             hold: Hold::default(),
             refusals: Refusals::default(),
             suspension: Suspension::default(),
+            outage: None,
             failed_last: false,
             probes: 0,
             settings,
@@ -128,8 +136,10 @@ impl Gate {
         let mut gate = Self::new(settings, now);
         gate.breaker = Breaker::restore(gate.settings.breaker.clone(), kept.breaker.clone());
         gate.hold = Hold::restore(kept.hold_until, kept.throttled_rounds, now);
-        gate.refusals = Refusals::restore(kept.rejected_until, kept.rejected_for, now);
+        gate.refusals = Refusals::restore(kept, now);
         gate.suspension = Suspension::restore(kept, now);
+        gate.outage = kept.outage;
+        gate.note_outage(now);
         if gate.is_held(now) || kept.breaker.failing_since.is_some() {
             gate.window.restart();
             gate.failed_last = true;
@@ -247,7 +257,7 @@ impl Gate {
         match outcome.class {
             Class::Success => {
                 self.failed_last = false;
-                settled.change = self.breaker.success(pass.permit, now);
+                settled.change = self.delivered(pass, now);
                 let trusted = self.refusals.succeed(of_refusals);
                 let lifted = self.hold.lift(pass.epoch);
                 let closed = settled.change == Some(Change::Closed);
@@ -283,6 +293,7 @@ impl Gate {
                 self.breaker.neutral(pass.permit, now);
                 settled.refused_until =
                     self.refusals.refuse(outcome.message, (of_refusals, pass.trust), now);
+                settled.run = self.refusals.run_of(pass.trust);
             }
             Class::Gone | Class::Forbidden | Class::Internal => {
                 self.breaker.neutral(pass.permit, now);
@@ -291,6 +302,7 @@ impl Gate {
         if of_suspension && outcome.class != Class::Internal {
             self.suspension.wait(self.settings.suspending, now);
         }
+        self.note_outage(now);
         settled
     }
 
@@ -303,20 +315,6 @@ impl Gate {
     /// When the head of an ordered endpoint is tried again, if it failed before.
     pub const fn head_until(&self) -> Option<Timestamp> {
         self.hold.head()
-    }
-
-    /// Forces the breaker, or gives it back to itself. Whoever does has looked at the receiver:
-    /// what it refused before is forgotten, and a suspension is over unless nothing is to be sent.
-    pub fn force(&mut self, forced: Option<Forced>, now: Timestamp) {
-        if forced != Some(Forced::Open) {
-            self.resume(now);
-        }
-        self.breaker.force(forced, now);
-        if forced == Some(Forced::Closed) {
-            self.hold.clear();
-            self.window.restart();
-        }
-        self.trust();
     }
 
     /// What was refused is not what is sent now: the run of refusals is forgotten. Says whether a
@@ -376,8 +374,10 @@ impl Gate {
             throttled_rounds: self.hold.rounds(),
             rejected_until: self.refusals.until(),
             rejected_for: self.refusals.held_for(),
+            rejected_since: self.refusals.holding(),
             warned: self.suspension.warned(),
             suspended: self.suspension.on,
+            outage: self.outage,
         }
     }
 }

@@ -12,17 +12,22 @@ use bytes::Bytes;
 use domain::event_type::EventType;
 use domain::fanout;
 use domain::idempotency::notice_random;
+use domain::ids::AppKey;
 use domain::message::{ContentType, MessageSpec};
+use domain::nodes::Chore;
 use domain::notice::{MANAGEMENT, NAMES, Notice, teller_of};
 use resilience::Timestamp;
 use store::directory::{Directory, IdOrUid};
 use store::inbox::{Accepted, NewMessage};
+use store::nodes::Share;
 use store::notices::Kept;
 use store::{Reply, StoreError, Stores};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use crate::chores::idle;
 use crate::roster::Roster;
+use crate::trace::Tracing;
 
 /// Notices on their way into one commit.
 const PIECE: usize = 100;
@@ -38,6 +43,16 @@ pub struct Announcer {
     roster: Arc<Roster>,
     wording: Wording,
     installation: [u8; 16],
+    share: Arc<Share>,
+    tracing: Tracing,
+}
+
+/// The message of a notice.
+struct Told {
+    /// The application that tells.
+    app: AppKey,
+    event_type: &'static str,
+    bytes: usize,
 }
 
 /// What became of a notice: it has a message, or nobody to go to.
@@ -45,16 +60,21 @@ type Step = Reply<'static, Option<Accepted>>;
 
 impl Announcer {
     /// Announces what `stores` keep, to endpoints that `roster` knows.
-    pub fn new(stores: Stores, roster: Arc<Roster>, wording: Wording) -> Self {
+    pub fn new(stores: Stores, roster: Arc<Roster>, wording: Wording, tracing: Tracing) -> Self {
         let installation = stores.directory.installation();
-        Self { stores, roster, wording, installation }
+        let share = stores.nodes.share();
+        Self { stores, roster, wording, installation, share, tracing }
     }
 
     /// Works until it is dropped; `wake` tells of new notices.
     pub async fn run(self, wake: Arc<Notify>) {
         loop {
+            if !self.share.does(Chore::Announce) {
+                idle(&self.share, &wake).await;
+                continue;
+            }
             match self.round().await {
-                Ok(0) => wake.notified().await,
+                Ok(0) => idle(&self.share, &wake).await,
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(%error, "notices cannot go out; trying again");
@@ -73,17 +93,22 @@ impl Announcer {
         for kept in waiting {
             steps.push(self.step(kept).await?);
         }
-        for (app, step) in steps {
-            if let (Some(Accepted::Stale | Accepted::NoApplication), Some(app)) = (step.await?, app)
-            {
-                self.roster.forget(app);
+        for (told, step) in steps {
+            match (step.await?, told) {
+                (Some(Accepted::Stale | Accepted::NoApplication), Some(told)) => {
+                    self.roster.forget(told.app);
+                }
+                (Some(accepted), Some(told)) => {
+                    self.tracing.own(&accepted, told.event_type, told.bytes);
+                }
+                _ => {}
             }
         }
         Ok(count)
     }
 
-    /// Begins what is to be done with one notice; with the application that tells, if there is one.
-    async fn step(&self, kept: Kept) -> Result<(Option<domain::ids::AppKey>, Step), StoreError> {
+    /// Begins what is to be done with one notice; with its message, if somebody is told.
+    async fn step(&self, kept: Kept) -> Result<(Option<Told>, Step), StoreError> {
         let Kept { place, notice } = kept;
         let snapshot = match teller_of(notice.org) {
             Some(uid) => self.roster.app(MANAGEMENT, &IdOrUid::Uid(uid)).await?,
@@ -102,6 +127,7 @@ impl Announcer {
             content_type: ContentType::Json,
             retention_hours: None,
             deliver_at: None,
+            trace: None,
         };
         let message = NewMessage {
             app: snapshot.app.key,
@@ -112,7 +138,9 @@ impl Announcer {
             key: None,
             edited_from: None,
         };
-        Ok((Some(snapshot.app.key), self.stores.notices.post(place, message)))
+        let event_type = notice.news.name();
+        let told = Told { app: message.app, event_type, bytes: message.spec.payload.len() };
+        Ok((Some(told), self.stores.notices.post(place, message)))
     }
 }
 
@@ -133,7 +161,11 @@ pub async fn make_event_types(directory: &dyn Directory, now: Timestamp) -> Resu
             created_at: now,
             updated_at: now,
         };
-        directory.create_event_type(MANAGEMENT, event_type).await?;
+        match directory.create_event_type(MANAGEMENT, event_type).await {
+            // Another node that starts made it.
+            Ok(_) | Err(StoreError::Conflict(_)) => {}
+            Err(fault) => return Err(fault),
+        }
     }
     Ok(())
 }

@@ -19,7 +19,8 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT}
 use resilience::{Clock, Timestamp};
 
 use crate::settings::{HeaderFamilies, Settings};
-use crate::transport::{Outbound, Sent, Transport};
+use crate::trace::Tracing;
+use crate::transport::{Check, Outbound, Sent, Transport};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const WEBHOOK: [HeaderName; 3] = [
@@ -40,6 +41,7 @@ const KEYS: [HeaderName; 2] =
 pub struct Courier {
     transport: Arc<dyn Transport>,
     clock: Arc<dyn Clock>,
+    tracing: Tracing,
     families: HeaderFamilies,
     user_agent: HeaderValue,
     installation: [u8; 16],
@@ -58,12 +60,18 @@ pub struct Errand {
 
 impl Courier {
     /// From the engine's settings.
-    pub fn new(settings: &Settings, transport: Arc<dyn Transport>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        settings: &Settings,
+        transport: Arc<dyn Transport>,
+        clock: Arc<dyn Clock>,
+        tracing: Tracing,
+    ) -> Self {
         let user_agent = HeaderValue::from_str(&settings.user_agent)
             .unwrap_or_else(|_| HeaderValue::from_static("Peyk"));
         Self {
             transport,
             clock,
+            tracing,
             families: settings.header_families,
             user_agent,
             installation: settings.installation,
@@ -85,19 +93,43 @@ impl Courier {
         errand: Errand,
     ) -> Attempt {
         let started_at = self.clock.now();
+        let ahead = self.tracing.ahead(envelope, &endpoint.id, errand.number);
         let headers = self.headers(&endpoint, envelope, errand.number, started_at);
         let sent = match headers {
-            Some(headers) => self.send(endpoint, headers, envelope).await,
+            Some(mut headers) => {
+                if let Some(ahead) = &ahead {
+                    self.tracing.tell(ahead, &mut headers);
+                }
+                self.send(Arc::clone(&endpoint), headers, envelope).await
+            }
             None => unsigned(&endpoint),
         };
-        Attempt {
+        let attempt = Attempt {
             number: errand.number,
             started_at,
             took: sent.took,
             trigger: errand.trigger,
             outcome: sent.outcome,
             resent: sent.resent,
+        };
+        if let Some(ahead) = &ahead {
+            self.tracing.attempted(ahead, envelope, (&endpoint, &attempt));
         }
+        attempt
+    }
+
+    /// Asks at the endpoint's health-check URL whether it is well. It is not told who asks but to
+    /// whom deliveries go: custom headers, which may be credentials, reach no other origin.
+    pub async fn is_well(&self, endpoint: &Endpoint) -> bool {
+        let Some(target) = endpoint.spec.health_check.clone() else { return false };
+        let mut headers = HeaderMap::new();
+        if target.origin() == endpoint.spec.target.origin() {
+            custom(&mut headers, endpoint);
+        }
+        headers.insert(USER_AGENT, self.user_agent.clone());
+        let deadline = self.deadline_of(endpoint);
+        let connect_timeout = self.connect_timeout.min(deadline);
+        self.transport.check(Check { target, headers, deadline, connect_timeout }).await
     }
 
     async fn send(&self, endpoint: Arc<Endpoint>, headers: HeaderMap, envelope: &Envelope) -> Sent {
@@ -122,13 +154,7 @@ impl Courier {
     ) -> Option<HeaderMap> {
         let mut headers = HeaderMap::with_capacity(12 + endpoint.spec.headers.len());
         // Custom headers first: should one slip past validation, ours replace it.
-        for (name, value) in &endpoint.spec.headers {
-            if let (Ok(name), Ok(value)) =
-                (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value.as_bytes()))
-            {
-                headers.insert(name, value);
-            }
-        }
+        custom(&mut headers, endpoint);
         let content_type = match &envelope.content_type {
             ContentType::Json => JSON,
             other @ ContentType::Other(_) => HeaderValue::from_str(other.as_str()).unwrap_or(JSON),
@@ -171,6 +197,16 @@ impl Courier {
             }
         }
         Some(())
+    }
+}
+
+fn custom(headers: &mut HeaderMap, endpoint: &Endpoint) {
+    for (name, value) in &endpoint.spec.headers {
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value.as_bytes()))
+        {
+            headers.insert(name, value);
+        }
     }
 }
 

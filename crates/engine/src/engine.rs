@@ -9,23 +9,29 @@ use std::time::Duration;
 use domain::application::AppSnapshot;
 use domain::delivery::Pending;
 use domain::ids::{AppKey, EndpointKey, MessageKey, PublicId};
+use domain::nodes::{Partitions, Standing};
+use metrics::{Counter, counter};
 use resilience::Forced;
 use store::StoreError;
-use store::commits::{BatchStats, Commits, Fresh};
+use store::commits::{BatchStats, Commits, Elsewhere, Fresh};
 use store::directory::IdOrUid;
 use store::inbox::Accepted;
+use store::nodes::Share;
 use store::recall::Once;
 use store::tasks::{Started, Task, TaskSpec, TaskStatus};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::alert::chores::{AlertBells, Alerts};
 use crate::announce::Announcer;
+use crate::elsewhere;
+use crate::figures::RollUp;
 use crate::ingest::{self, IngestError, Post};
 use crate::mail::{self, PostOffice};
 use crate::parts::{BreakerView, ByHand, NextSend, Parts, Situation, Stores};
 use crate::roster::Roster;
 use crate::run::{self, Command};
-use crate::tasks::{HasRoom, Worker};
+use crate::tasks::{Replaying, Worker};
 use crate::throttle::AppRates;
 
 /// A handle on the running engine.
@@ -37,6 +43,10 @@ pub struct Engine {
     commands: mpsc::UnboundedSender<Command>,
     repairs: Arc<AtomicU64>,
     new_task: Arc<Notify>,
+    accepted: Counter,
+    alerts: AlertBells,
+    share: Arc<Share>,
+    copies: watch::Receiver<u64>,
 }
 
 /// The engine's tasks, to wait for.
@@ -44,7 +54,9 @@ pub struct Running {
     dispatcher: JoinHandle<()>,
     tasks: JoinHandle<()>,
     announcing: JoinHandle<()>,
+    counting: JoinHandle<()>,
     mailing: Option<JoinHandle<()>>,
+    alerting: Vec<JoinHandle<()>>,
     commands: mpsc::UnboundedSender<Command>,
 }
 
@@ -55,6 +67,9 @@ struct Hub {
     batches: run::BatchMetrics,
     new_notice: Arc<Notify>,
     new_mail: Arc<Notify>,
+    new_task: Arc<Notify>,
+    alerts: AlertBells,
+    copies: watch::Sender<u64>,
 }
 
 impl Commits for Hub {
@@ -68,12 +83,40 @@ impl Commits for Hub {
 
     fn directory_changed(&self, app: AppKey, endpoint: Option<EndpointKey>) {
         self.roster.forget(app);
+        self.new_task.notify_one();
         let _gone = self.commands.send(Command::Changed(app, endpoint));
+    }
+
+    fn acquired(&self, partitions: Partitions) {
+        let _gone = self.commands.send(Command::Acquired(partitions));
+    }
+
+    fn shed(&self, partitions: Partitions) {
+        let _gone = self.commands.send(Command::Shed(partitions));
+    }
+
+    fn elsewhere(&self, what: Elsewhere) {
+        let command = match what {
+            Elsewhere::Pending(endpoints) => Command::Woken(endpoints),
+            Elsewhere::Ordered(endpoint, order) => elsewhere::command(endpoint, order),
+            Elsewhere::Chore => {
+                self.new_task.notify_one();
+                return self.noted();
+            }
+            Elsewhere::Copies => return self.copies.send_modify(|times| *times += 1),
+        };
+        let _gone = self.commands.send(command);
     }
 
     fn noted(&self) {
         self.new_notice.notify_one();
         self.new_mail.notify_one();
+        self.alerts.told.notify_one();
+        self.alerts.written.notify_one();
+    }
+
+    fn recovered(&self) {
+        self.new_task.notify_one();
     }
 
     fn batch(&self, stats: BatchStats) {
@@ -85,38 +128,77 @@ impl Engine {
     /// Starts the engine on the current runtime. `attach` gives the store its `Commits` before
     /// anything is accepted.
     pub async fn start(
-        parts: Parts,
+        mut parts: Parts,
         attach: impl FnOnce(Arc<dyn Commits>),
     ) -> Result<(Self, Running), StoreError> {
         let (commands, inbox) = mpsc::unbounded_channel();
         let stores = parts.stores.clone();
         let roster = Arc::new(Roster::new(Arc::clone(&stores.directory)));
         let (new_notice, new_mail) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let new_task = Arc::new(Notify::new());
+        let alerts = AlertBells::default();
+        let (told, copies) = watch::channel(0);
         attach(Arc::new(Hub {
             roster: Arc::clone(&roster),
             commands: commands.clone(),
             batches: run::BatchMetrics::new(),
             new_notice: Arc::clone(&new_notice),
             new_mail: Arc::clone(&new_mail),
+            new_task: Arc::clone(&new_task),
+            alerts: alerts.clone(),
+            copies: told,
         }));
         stores.notices.keep_mails(parts.mailer.is_some());
         let counts = mail::Counts::new();
         let office = parts.mailer.as_ref().map(|mailer| {
             PostOffice::new(stores.clone(), Arc::clone(&parts.clock), Arc::clone(mailer), counts)
         });
+        let alerting = parts.alerting.clone().map(|alerting| {
+            Alerts::new(&mut parts, &roster, alerting, commands.clone(), alerts.clone())
+        });
         let repairs = Arc::new(AtomicU64::new(0));
-        let announcer = Announcer::new(stores.clone(), Arc::clone(&roster), parts.wording);
-        let rates = Arc::new(AppRates::new(Arc::clone(&parts.clock)));
-        let (clock, rate) = (Arc::clone(&parts.clock), parts.settings.replay_rate_per_s);
+        let tracing = parts.tracing.clone();
+        let announcer = Announcer::new(stores.clone(), Arc::clone(&roster), parts.wording, tracing);
+        let rates = Arc::new(AppRates::new(Arc::clone(&parts.clock), stores.nodes.share()));
+        let clock = Arc::clone(&parts.clock);
+        let replaying = Replaying {
+            rate_per_s: parts.settings.replay_rate_per_s,
+            automatic: parts.settings.replay_automatic,
+            deadline: parts.settings.attempt_deadline,
+        };
         let dispatcher = run::start(parts, commands.clone(), inbox, Arc::clone(&repairs)).await?;
-        let worker = Worker::new(stores.clone(), clock, rate, has_room(commands.clone()));
-        let new_task = Arc::new(Notify::new());
+        let asks = elsewhere::has_room(commands.clone(), stores.clone(), Arc::clone(&clock));
+        let share = stores.nodes.share();
+        let counts = Arc::clone(&stores.counts);
+        let roll_up = RollUp::new(counts, Arc::clone(&clock), Arc::clone(&share));
+        let worker = Worker::new(stores.clone(), clock, replaying, asks);
         let tasks = tokio::spawn(worker.run(Arc::clone(&new_task)));
         let announcing = tokio::spawn(announcer.run(new_notice));
+        let counting = tokio::spawn(roll_up.run());
         let mailing = office.map(|office| tokio::spawn(office.run(new_mail)));
-        let running =
-            Running { dispatcher, tasks, announcing, mailing, commands: commands.clone() };
-        Ok((Self { stores, roster, rates, commands, repairs, new_task }, running))
+        let alerting = alerting.map(Alerts::start).unwrap_or_default();
+        let running = Running {
+            dispatcher,
+            tasks,
+            announcing,
+            counting,
+            mailing,
+            alerting,
+            commands: commands.clone(),
+        };
+        let engine = Self {
+            stores,
+            roster,
+            rates,
+            commands,
+            repairs,
+            new_task,
+            accepted: counter!("peyk_messages_total"),
+            alerts,
+            share,
+            copies,
+        };
+        Ok((engine, running))
     }
 
     /// The store, for reads and for the directory.
@@ -126,7 +208,11 @@ impl Engine {
 
     /// Accepts a message; `Ok` once it is durable.
     pub async fn ingest(&self, post: Post) -> Result<Accepted, IngestError> {
-        ingest::ingest(&self.roster, &self.rates, &*self.stores.inbox, post).await
+        let made = ingest::ingest(&self.roster, &self.rates, &*self.stores.inbox, post).await;
+        if matches!(made, Ok(Accepted::New { .. })) {
+            self.accepted.increment(1);
+        }
+        made
     }
 
     /// An application with its endpoints, from the cache.
@@ -151,8 +237,33 @@ impl Engine {
         let _gone = wait.await;
     }
 
-    /// The breaker of an endpoint.
+    /// How often another node changed what every node may keep a copy of, beside applications and
+    /// their endpoints: event types, revoked tokens.
+    pub fn copies(&self) -> watch::Receiver<u64> {
+        self.copies.clone()
+    }
+
+    /// What this node may do; anything where nobody else uses the store.
+    pub fn standing(&self) -> Standing {
+        self.share.standing()
+    }
+
+    async fn learn(&self, endpoints: &[EndpointKey]) {
+        let learned = elsewhere::learn(&self.stores, &self.share, endpoints).await;
+        let _gone = learned.map(|learned| self.commands.send(learned));
+    }
+
+    /// Whether the dispatcher answers; `false` once it has ended.
+    pub async fn answers(&self) -> bool {
+        let (reply, wait) = oneshot::channel();
+        // Any endpoint will do.
+        let _gone = self.commands.send(Command::HasRoom(EndpointKey(0), reply));
+        wait.await.is_ok()
+    }
+
+    /// The breaker of an endpoint; where another node serves it, as it was stored last.
     pub async fn breaker(&self, endpoint: EndpointKey) -> Option<BreakerView> {
+        self.learn(&[endpoint]).await;
         let (reply, wait) = oneshot::channel();
         let _gone = self.commands.send(Command::Breaker(endpoint, reply));
         wait.await.ok()
@@ -169,6 +280,9 @@ impl Engine {
 
     /// Carries out what somebody decided; answers once that is stored.
     pub async fn order(&self, endpoint: EndpointKey, order: ByHand) -> Result<(), StoreError> {
+        if !self.share.owns(endpoint) {
+            return elsewhere::order(&self.stores, endpoint, order).await;
+        }
         let (reply, wait) = oneshot::channel();
         let _gone = self.commands.send(Command::Order(endpoint, order, reply));
         wait.await.unwrap_or(Err(StoreError::Overloaded))
@@ -177,6 +291,7 @@ impl Engine {
     /// When what is due at these endpoints may be sent, in the same order; `None` once the
     /// dispatcher has ended.
     pub async fn next_sends(&self, endpoints: Vec<EndpointKey>) -> Option<Vec<NextSend>> {
+        self.learn(&endpoints).await;
         let (reply, wait) = oneshot::channel();
         let _gone = self.commands.send(Command::NextSends(endpoints, reply));
         wait.await.ok()
@@ -185,6 +300,7 @@ impl Engine {
     /// Where a delivery is in its lane, and what that waits for; `None` once the dispatcher has
     /// ended.
     pub async fn situation(&self, endpoint: EndpointKey, message: MessageKey) -> Option<Situation> {
+        self.learn(&[endpoint]).await;
         let (reply, wait) = oneshot::channel();
         let _gone = self.commands.send(Command::Situation((endpoint, message), reply));
         wait.await.ok()
@@ -215,11 +331,19 @@ impl Engine {
         task: PublicId,
         once: Once<Option<Box<Task>>>,
     ) -> Result<Option<Box<Task>>, StoreError> {
-        self.stores.tasks.end_once(task, (TaskStatus::Cancelled, None), once).await
+        let ended = self.stores.tasks.end_once(task, (TaskStatus::Cancelled, None), once).await?;
+        self.new_task.notify_one();
+        Ok(ended)
     }
 
-    /// Whether a send of this delivery is under way. One whose result is on its way to the ledger
-    /// is waited for: whoever has read its attempt is not told that it is still out.
+    /// Rules, routes or silences of alerts changed: they are evaluated at once.
+    pub fn alerts_changed(&self) {
+        self.alerts.changed.notify_one();
+        self.alerts.told.notify_one();
+    }
+
+    /// Whether a send of this delivery is under way on this node. One whose result is on its way to
+    /// the ledger is waited for: whoever has read its attempt is not told that it is still out.
     pub async fn in_flight(
         &self,
         endpoint: EndpointKey,
@@ -231,15 +355,6 @@ impl Engine {
     }
 }
 
-/// Asks the dispatcher whether a lane has room; there is none once it has ended.
-fn has_room(commands: mpsc::UnboundedSender<Command>) -> HasRoom {
-    Box::new(move |endpoint| {
-        let (reply, wait) = oneshot::channel();
-        let _gone = commands.send(Command::HasRoom(endpoint, reply));
-        Box::pin(async move { wait.await.unwrap_or(false) })
-    })
-}
-
 impl Running {
     /// Stops starting sends, lets those in flight end within `grace` (longer ones are dropped and
     /// stay pending), commits their results, and ends.
@@ -247,7 +362,9 @@ impl Running {
         // What these have begun is in the store's hands, and done whole or not at all.
         self.tasks.abort();
         self.announcing.abort();
+        self.counting.abort();
         self.mailing.inspect(JoinHandle::abort);
+        self.alerting.iter().for_each(JoinHandle::abort);
         let _gone = self.commands.send(Command::Drain(grace));
         let _ended = self.dispatcher.await;
     }

@@ -64,6 +64,8 @@ pub enum Event {
         endpoint: Arc<Endpoint>,
         /// Until then.
         until: Timestamp,
+        /// Which run: when its first refusal came.
+        run: Option<Timestamp>,
     },
     /// An endpoint was suspended.
     EndpointSuspended {

@@ -102,7 +102,7 @@ impl Book {
     fn own(&mut self, item: Item) {
         self.owned.insert(item.id());
         match item.pending.trigger {
-            Trigger::Scheduled | Trigger::Replay => {
+            Trigger::Scheduled | Trigger::Replay | Trigger::Asked => {
                 // In order of due time. What is read late goes where it belongs, which is nearly
                 // always the end.
                 let place = |item: &Item| (item.pending.due_at, item.pending.message);
@@ -239,10 +239,15 @@ impl Book {
         }
     }
 
+    /// Takes out all that waits, for a lane that is forgotten.
+    pub fn empty(&mut self) -> impl Iterator<Item = Item> + '_ {
+        self.ready.drain(..).chain(self.manual.drain(..))
+    }
+
     /// Puts an owned row back at the head.
     pub fn put_back(&mut self, item: Item) {
         match item.pending.trigger {
-            Trigger::Scheduled | Trigger::Replay => self.ready.push_front(item),
+            Trigger::Scheduled | Trigger::Replay | Trigger::Asked => self.ready.push_front(item),
             Trigger::Manual => self.manual.push_front(item),
         }
     }

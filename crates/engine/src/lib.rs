@@ -5,10 +5,14 @@
 //! Never: name a concrete store, parse HTTP from callers, read the environment.
 
 pub mod admit;
+pub mod alert;
 pub mod announce;
+mod chores;
 pub mod deliver;
+mod elsewhere;
 pub mod engine;
 pub mod events;
+pub mod figures;
 pub mod ingest;
 pub mod lanes;
 pub mod mail;
@@ -19,6 +23,7 @@ pub mod run;
 pub mod settings;
 pub mod tasks;
 pub mod throttle;
+pub mod trace;
 pub mod transport;
 
 pub use admit::{Held, HeldBy};

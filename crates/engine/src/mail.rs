@@ -16,14 +16,18 @@ use domain::attempt::Attempt;
 use domain::email::EmailAddress;
 use domain::endpoint::Endpoint;
 use domain::limits::{MAIL_AGE_MAX, PAGE_ROWS_MAX, WAITING_COUNTED_MAX};
+use domain::nodes::Chore;
 use domain::notice::News;
 use metrics::{Counter, counter};
 use resilience::{Clock, Timestamp};
 use store::history::AttemptFilter;
+use store::nodes::Share;
 use store::notices::Mail;
 use store::page::{Direction, PageOf};
 use store::{StoreError, Stores};
 use tokio::sync::Notify;
+
+use crate::chores::idle;
 
 /// Mails looked at in one read.
 const PIECE: usize = 100;
@@ -58,6 +62,21 @@ pub struct Letter {
     pub oldest: Option<Timestamp>,
 }
 
+/// A letter to on-call people.
+#[derive(Clone, Debug)]
+pub struct AlertLetter {
+    /// Its number: the same whenever it is sent.
+    pub number: u64,
+    /// Whom it goes to.
+    pub to: Vec<EmailAddress>,
+    /// Its subject.
+    pub subject: String,
+    /// Its text.
+    pub text: String,
+    /// When it was written.
+    pub at: Timestamp,
+}
+
 /// Why a letter was not taken; the text is for a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailFault {
@@ -76,17 +95,25 @@ pub type Mailing<'a> = Pin<Box<dyn Future<Output = Result<(), MailFault>> + Send
 pub trait Mailer: Send + Sync {
     /// Sends one; `Ok` once somebody else answers for it. It ends within a minute.
     fn send(&self, letter: Letter) -> Mailing<'_>;
+    /// The same for a letter to on-call people.
+    fn send_alert(&self, letter: AlertLetter) -> Mailing<'_>;
 }
 
 /// How often something failed, and when it is due again.
 #[derive(Clone, Copy, Debug, Default)]
-struct Wait {
+pub(crate) struct Wait {
     failures: u32,
     until: Timestamp,
 }
 
 impl Wait {
-    fn lengthen(&mut self, now: Timestamp) {
+    /// When it is over.
+    pub(crate) const fn until(&self) -> Timestamp {
+        self.until
+    }
+
+    /// Makes it longer after one more failure.
+    pub(crate) fn lengthen(&mut self, now: Timestamp) {
         let step = AGAIN.saturating_mul(1 << self.failures.min(16));
         self.failures = self.failures.saturating_add(1);
         self.until = now.plus(step.min(AGAIN_MAX));
@@ -94,16 +121,17 @@ impl Wait {
 
     /// Whether it is not over; a clock that was set back does not make it longer than it is meant
     /// to be.
-    fn holds(&self, now: Timestamp) -> bool {
+    pub(crate) fn holds(&self, now: Timestamp) -> bool {
         now < self.until && self.until < now.plus(AGAIN_MAX).plus(AGAIN_MAX)
     }
 }
 
-/// What became of letters; there is a figure of each kind though none is sent.
+/// What became of letters, to owners or of alerts; there is a figure of each kind though none is
+/// sent.
 pub struct Counts {
-    sent: Counter,
-    failed: Counter,
-    given_up: Counter,
+    pub(crate) sent: Counter,
+    pub(crate) failed: Counter,
+    pub(crate) given_up: Counter,
 }
 
 impl Counts {
@@ -134,6 +162,7 @@ pub struct PostOffice {
     /// The mailer as a whole.
     down: Wait,
     counts: Counts,
+    share: Arc<Share>,
 }
 
 impl PostOffice {
@@ -144,12 +173,17 @@ impl PostOffice {
         mailer: Arc<dyn Mailer>,
         counts: Counts,
     ) -> Self {
-        Self { stores, clock, mailer, waits: HashMap::new(), down: Wait::default(), counts }
+        let (share, down) = (stores.nodes.share(), Wait::default());
+        Self { stores, clock, mailer, waits: HashMap::new(), down, counts, share }
     }
 
     /// Works until it is dropped; `wake` tells of new mails.
     pub async fn run(mut self, wake: Arc<Notify>) {
         loop {
+            if !self.share.does(Chore::Mail) {
+                idle(&self.share, &wake).await;
+                continue;
+            }
             let sleep = match self.round().await {
                 Ok(next) => next.since(self.clock.now()).clamp(AGAIN / 10, IDLE),
                 Err(error) => {
@@ -199,8 +233,9 @@ impl PostOffice {
         let fault = match self.mailer.send(letter).await {
             Ok(()) => {
                 self.down = Wait::default();
+                let ended = self.end(mail).await?;
                 self.counts.sent.increment(1);
-                return self.end(mail).await;
+                return Ok(ended);
             }
             Err(fault) => fault,
         };
@@ -244,7 +279,7 @@ impl PostOffice {
         let page = PageOf { beyond: None, direction: Direction::Descending, limit: ATTEMPTS };
         let attempts = self.stores.history.attempts_to(key, failed, page).await?;
         let waiting = self.stores.history.waiting(key, WAITING_COUNTED_MAX).await?;
-        let first = self.stores.queue.due(key, Timestamp::MAX, PAGE_ROWS_MAX).await?.rows;
+        let first = self.stores.queue.due(key, Timestamp::MAX.into(), PAGE_ROWS_MAX).await?.rows;
         Ok(Some(Letter {
             number,
             to,

@@ -7,12 +7,15 @@ use std::sync::Arc;
 use domain::ids::MessageKey;
 use resilience::{Chance, Clock, Forced, Timestamp};
 pub use store::Stores;
+use store::nodes::Order;
 
 use crate::admit::Held;
+use crate::alert::parts::Alerting;
 use crate::announce::Wording;
 use crate::events::Observer;
 use crate::mail::Mailer;
 use crate::settings::Settings;
+use crate::trace::Tracing;
 use crate::transport::Transport;
 
 /// What the engine is built from.
@@ -27,12 +30,16 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Jitter.
     pub chance: Box<dyn Chance>,
+    /// What is made of traces.
+    pub tracing: Tracing,
     /// Who watches.
     pub observer: Arc<dyn Observer>,
     /// What is said of a notice.
     pub wording: Wording,
     /// Who sends e-mails; without anybody none is kept.
     pub mailer: Option<Arc<dyn Mailer>>,
+    /// What alerts are built from; without it nobody is alerted.
+    pub alerting: Option<Alerting>,
     /// Where ids in flight also stand, so that a delivery that kills the process is found; `None`
     /// for no such file.
     pub inflight_path: Option<std::path::PathBuf>,
@@ -46,6 +53,15 @@ pub enum ByHand {
     Forced(Option<Forced>),
     /// Nothing but a probe now and then, until one is delivered.
     Suspended,
+}
+
+impl From<ByHand> for Order {
+    fn from(by_hand: ByHand) -> Self {
+        match by_hand {
+            ByHand::Forced(forced) => Self::Forced(forced),
+            ByHand::Suspended => Self::Suspended,
+        }
+    }
 }
 
 /// A breaker as the API shows it.

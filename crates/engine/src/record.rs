@@ -42,13 +42,15 @@ pub fn of_attempt(
         Verdict::Unchanged => Follow::Unchanged,
         Verdict::Dead(reason) => Follow::Dead { reason, error: classify::describe(&attempt) },
         Verdict::Retry { due_at, delay, term, budget_used } => {
+            let tried_at = due_at;
             let due_at = if keeps_place { pending.due_at } else { due_at };
-            Follow::Retry { due_at, budget_used, delay, term }
+            Follow::Retry { due_at, tried_at, budget_used, delay, term }
         }
     };
     let disable = (class == Class::Gone).then_some(Disabled::Gone);
     let attempt = Some(attempt);
-    Some(Record { pending, attempt, random: random(chance), follow, lane, disable, news })
+    let random = random(chance);
+    Some(Record { pending, attempt, random, follow, lane, disable, run: None, news })
 }
 
 /// The record of a row that is given up without a send.
@@ -78,6 +80,7 @@ fn unsent(pending: Pending, follow: Follow, chance: &mut dyn Chance) -> Record {
         follow,
         lane: None,
         disable: None,
+        run: None,
         news: RecordNews::default(),
     }
 }

@@ -12,48 +12,54 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use domain::attempt::Attempt;
-use domain::delivery::Pending;
-use domain::endpoint::Endpoint;
-use domain::ids::{AppKey, EndpointKey, MessageKey};
+use domain::ids::{EndpointKey, MessageKey};
+use domain::until::Until;
 use resilience::{Chance, Clock, Timestamp};
 use store::StoreError;
-use store::commits::Fresh;
-use store::ledger::{LaneState, Recorded};
-use store::prune::Pruned;
-use store::queue::DueRows;
+use store::ledger::LaneState;
+use store::nodes::Share;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::deliver::Courier;
 use crate::events::Observer;
-use crate::parts::{BreakerView, ByHand, NextSend, Parts, Situation, Stores};
+use crate::parts::{Parts, Stores};
 use crate::settings::Settings;
 
+pub use command::{Asked, Command, Ended};
 use entry::Entry;
 use flights::Flights;
+use home::Homes;
 use lane::Lane;
 use own_fault::OwnFault;
 use pruner::Pruner;
+use round::Round;
 use storage::Storage;
 use suspects::Suspects;
 pub use telemetry::BatchMetrics;
 use telemetry::Telemetry;
 
+mod arrived;
+mod command;
 mod control;
 mod due;
 mod entry;
 mod finish;
 mod flights;
 mod gap;
+mod health;
 mod holds;
+mod home;
 mod lane;
+mod lookout;
+mod moves;
 mod own_fault;
 mod prune;
 mod pruner;
 mod recordable;
 mod recorded;
 mod refill;
+mod round;
 mod serve;
 mod situation;
 mod start;
@@ -70,77 +76,6 @@ const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// Commands taken in one turn.
 const COMMANDS_MAX: usize = 512;
 
-/// Everything that can happen to the dispatcher.
-#[expect(missing_docs, reason = "each variant is said in its line comment")]
-pub enum Command {
-    // Rows that were just committed and are due.
-    Fresh(Vec<Fresh>),
-    // Rows that are gone because their payload is.
-    Withdrawn(Vec<Pending>),
-    // A piece of pruning was done, or not.
-    Pruned(Result<Pruned, StoreError>),
-    // An application, or one endpoint of it, changed.
-    Changed(AppKey, Option<EndpointKey>),
-    // A changed endpoint was read again; `None`: deleted.
-    Loaded(EndpointKey, Result<Option<Arc<Endpoint>>, StoreError>),
-    // A refill was read.
-    Refilled(EndpointKey, Result<DueRows, StoreError>),
-    // Rows of a lane that does not send were read, for its old ones.
-    Swept(EndpointKey, Result<DueRows, StoreError>),
-    // A dead letter of a lane in strict order, if it has one.
-    Gap(EndpointKey, Result<Option<MessageKey>, StoreError>),
-    // Endpoints with pending rows, for the repair poll.
-    Polled(Result<Vec<(EndpointKey, Timestamp)>, StoreError>, Timestamp),
-    // The payload of a send was read: its slot, and how large it is.
-    Weighed(usize, usize),
-    // A send ended: its slot, and the facts or why there are none.
-    Finished(usize, Ended),
-    // The ledger answered.
-    Recorded(Vec<Entry>, Result<Vec<Recorded>, StoreError>),
-    // A failed batch of results is due again.
-    RecordAgain,
-    // Something was written to see whether it can be, or could not.
-    StorageTried(Result<(), StoreError>),
-    // The suspects of the start were stored, or not.
-    SuspectsStored(Result<(), StoreError>),
-    // The list of suspects was kept, or not.
-    SuspectsKept(Result<(), StoreError>),
-    // What somebody decided was kept, or not; how things stood before.
-    OrderKept(Box<LaneState>, Result<(), StoreError>, oneshot::Sender<Result<(), StoreError>>),
-    // A lane's state was kept, or not.
-    LaneKept(EndpointKey, Result<(), StoreError>),
-    // Questions and orders from the engine's door.
-    Settled(oneshot::Sender<()>),
-    Breaker(EndpointKey, oneshot::Sender<BreakerView>),
-    Order(EndpointKey, ByHand, oneshot::Sender<Result<(), StoreError>>),
-    NextSends(Vec<EndpointKey>, oneshot::Sender<Vec<NextSend>>),
-    Situation((EndpointKey, MessageKey), oneshot::Sender<Situation>),
-    // Somebody put this delivery back by hand.
-    LetOne(EndpointKey, MessageKey),
-    InFlight(EndpointKey, MessageKey, Asked),
-    HasRoom(EndpointKey, oneshot::Sender<bool>),
-    Drain(Duration),
-    // The time that draining may take is over.
-    DrainOver,
-}
-
-/// Whoever asks whether a send is under way.
-pub type Asked = oneshot::Sender<Result<bool, StoreError>>;
-
-/// How a send ended.
-#[derive(Debug)]
-pub enum Ended {
-    /// With facts.
-    Attempted(Box<Attempt>),
-    /// The payload is gone.
-    PayloadGone,
-    /// The payload could not be read, or the task was dropped: as if it had not begun.
-    NotBegun,
-    /// The task broke off: a fault in this program, which would come again and again if it did not
-    /// count.
-    Broken,
-}
-
 /// The dispatcher's memory.
 struct Dispatcher {
     settings: Settings,
@@ -151,6 +86,9 @@ struct Dispatcher {
     observer: Arc<dyn Observer>,
     commands: mpsc::UnboundedSender<Command>,
     telemetry: Telemetry,
+    /// What this node owns, and whether it may send.
+    share: Arc<Share>,
+    homes: Homes,
     lanes: HashMap<EndpointKey, Lane>,
     kept: HashMap<EndpointKey, LaneState>,
     turn: VecDeque<EndpointKey>,
@@ -161,6 +99,8 @@ struct Dispatcher {
     suspects: Suspects,
     results: Results,
     poll: Poll,
+    /// The look at all lanes that is on its way.
+    round: Option<Round>,
     pruner: Pruner,
     loading: usize,
     settling: Vec<oneshot::Sender<()>>,
@@ -171,8 +111,9 @@ struct Dispatcher {
     busy_lanes: usize,
     starved: VecDeque<EndpointKey>,
     draining: bool,
-    /// The latest reading of the clock.
+    /// The last reading of the clock, and the latest time that it ever showed.
     seen_at: Timestamp,
+    latest: Timestamp,
     repairs: Arc<AtomicU64>,
 }
 
@@ -205,12 +146,19 @@ pub(crate) async fn start(
     let now = parts.clock.now();
     let flights = Flights::open(parts.settings.sends_max, parts.inflight_path.as_deref());
     let suspects = Suspects::recover(&parts.stores, flights.found(), now).await?;
-    let kept = parts.stores.queue.lane_states().await?;
-    let courier =
-        Courier::new(&parts.settings, Arc::clone(&parts.transport), Arc::clone(&parts.clock));
+    let share = parts.stores.nodes.share();
+    // Of what is shared between nodes the states come with the lanes.
+    let kept = match share.is_shared() {
+        false => parts.stores.queue.lane_states().await?,
+        true => Vec::new(),
+    };
+    let (transport, clock) = (Arc::clone(&parts.transport), Arc::clone(&parts.clock));
+    let courier = Courier::new(&parts.settings, transport, clock, parts.tracing.clone());
     let mut dispatcher = Dispatcher {
         courier: Arc::new(courier),
         telemetry: Telemetry::new(),
+        homes: Homes::new(&share),
+        share,
         lanes: HashMap::new(),
         kept: kept.into_iter().map(|state| (state.endpoint, state)).collect(),
         turn: VecDeque::new(),
@@ -221,6 +169,7 @@ pub(crate) async fn start(
         suspects,
         results: Results::default(),
         poll: Poll { next_at: now.plus(SLEEP_MAX), ..Poll::default() },
+        round: None,
         pruner: Pruner::new(now),
         loading: 0,
         settling: Vec::new(),
@@ -231,6 +180,7 @@ pub(crate) async fn start(
         starved: VecDeque::new(),
         draining: false,
         seen_at: now,
+        latest: now,
         repairs,
         settings: parts.settings,
         stores: parts.stores,
@@ -239,8 +189,10 @@ pub(crate) async fn start(
         observer: parts.observer,
         commands,
     };
-    dispatcher.suspects_first();
-    dispatcher.recover_lanes(now).await?;
+    if !dispatcher.share.is_shared() {
+        dispatcher.suspects_first();
+        dispatcher.recover_lanes(now).await?;
+    }
     Ok(tokio::spawn(dispatcher.run(inbox)))
 }
 
@@ -271,11 +223,15 @@ impl Dispatcher {
         for command in batch.drain(..) {
             self.handle(command, now);
         }
-        if now.plus(SLEEP_MAX) < std::mem::replace(&mut self.seen_at, now) {
-            self.look_again();
+        let stepped = now.plus(SLEEP_MAX) < std::mem::replace(&mut self.seen_at, now);
+        self.latest = self.latest.max(now);
+        if stepped {
+            self.look_again(now);
         }
+        self.look_at_lease();
         self.fire_timers(now);
         self.poll(now);
+        self.look_on(now);
         self.prune(now);
         self.try_storage(now);
         self.serve(now);
@@ -307,14 +263,23 @@ impl Dispatcher {
             Command::Settled(reply) => self.settled(reply),
             Command::Breaker(endpoint, reply) => self.show_breaker(endpoint, reply, now),
             Command::Order(endpoint, order, reply) => self.order(endpoint, order, reply),
+            Command::Asked(endpoint, is_well) => self.asked_health(endpoint, is_well, now),
             Command::LaneKept(endpoint, answer) => self.lane_kept(endpoint, &answer),
             Command::NextSends(endpoints, reply) => self.next_sends(&endpoints, reply, now),
             Command::Situation(of, reply) => self.show_situation(of, reply, now),
+            Command::Paused(reply) => drop(reply.send(self.is_paused())),
             Command::LetOne(endpoint, message) => self.let_one(endpoint, message),
             Command::InFlight(endpoint, message, reply) => self.in_flight(endpoint, message, reply),
             Command::HasRoom(endpoint, reply) => {
                 let _gone = reply.send(self.has_room(endpoint));
             }
+            Command::Acquired(partitions) => self.acquired(partitions),
+            Command::Arrived(round, read) => self.arrived(round, read, now),
+            Command::Shed(partitions) => self.shed(partitions),
+            Command::LookAtShed => self.look_at_shed(),
+            Command::ShedOver(partitions) => self.shed_over(partitions),
+            Command::Woken(endpoints) => self.woken(endpoints),
+            Command::Learned(endpoints, states) => self.learned(&endpoints, states),
             Command::Drain(grace) => self.drain(grace),
             Command::DrainOver => self.drain_over(),
         }
@@ -327,10 +292,12 @@ impl Dispatcher {
         let pause = self.own_fault.paused_until(now).filter(|_| !self.turn.is_empty());
         let poll = Some(self.poll.next_at).filter(|_| !self.poll.running);
         let storage = self.storage.next_at().filter(|_| !self.draining);
-        let next = [timer, pause, poll, self.suspects.next_at(now), storage];
+        let round = self.round.as_ref().map(|_| now);
+        let next = [timer, pause, poll, round, self.suspects.next_at(now), storage];
         let first = next.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
+        let lease = self.share.changes_in().unwrap_or(SLEEP_MAX);
         // Never zero, so that a clock that stands still does not make this spin.
-        first.since(now).clamp(Duration::from_millis(1), SLEEP_MAX)
+        first.since(now).min(lease).clamp(Duration::from_millis(1), SLEEP_MAX)
     }
 
     fn fire_timers(&mut self, now: Timestamp) {
@@ -348,11 +315,20 @@ impl Dispatcher {
     }
 
     /// The clock stepped back: what waits for a time far ahead may not have to.
-    fn look_again(&mut self) {
+    fn look_again(&mut self, now: Timestamp) {
         let waiting: Vec<EndpointKey> = self.timers.iter().map(|(_, endpoint)| *endpoint).collect();
+        let unsent = self.until(now).unsent();
         for endpoint in waiting {
+            if let Some(lane) = self.lanes.get_mut(&endpoint) {
+                lane.book.fall_due(unsent);
+            }
             self.enqueue(endpoint);
         }
+    }
+
+    /// Which rows are due.
+    fn until(&self, now: Timestamp) -> Until {
+        Until::of(now, self.latest)
     }
 
     fn set_timer(&mut self, endpoint: EndpointKey, at: Timestamp) {

@@ -85,6 +85,8 @@ pub struct Settings {
     pub retention: Retention,
     /// Deliveries a second that a background task puts into lanes, where it names no rate.
     pub replay_rate_per_s: u32,
+    /// Whether dead letters go back by themselves after an outage, where an endpoint does not say.
+    pub replay_automatic: bool,
 }
 
 impl Default for Settings {
@@ -110,6 +112,7 @@ impl Default for Settings {
             unrecorded_max: limits::UNRECORDED_MAX,
             retention: Retention::default(),
             replay_rate_per_s: 10,
+            replay_automatic: true,
         }
     }
 }

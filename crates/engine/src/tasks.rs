@@ -7,6 +7,7 @@
 
 mod pace;
 mod plan;
+mod recovery;
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -16,13 +17,16 @@ use std::time::Duration;
 use domain::application::AppSnapshot;
 use domain::endpoint::Endpoint;
 use domain::ids::{EndpointKey, PublicId};
+use domain::nodes::Chore;
 use metrics::{Gauge, gauge};
-use resilience::Clock;
+use resilience::{Clock, Timestamp};
+use store::nodes::Share;
 use store::tasks::{END, Moved, Piece, Task, TaskStatus, WHOLE_APP, Work};
 use store::{StoreError, Stores};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use crate::chores::idle;
 use pace::Pace;
 
 /// Tasks that are worked on side by side; the others wait until one ends.
@@ -31,6 +35,8 @@ const TASKS_MAX: usize = 64;
 const PAUSE: Duration = Duration::from_millis(10);
 /// Until it is looked again whether there is room.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Until it is looked again what is owed after outages.
+const OWED_AGAIN: Duration = Duration::from_secs(1);
 /// After the store failed.
 const AFTER_FAULT: Duration = Duration::from_secs(1);
 
@@ -38,14 +44,30 @@ const AFTER_FAULT: Duration = Duration::from_secs(1);
 pub type HasRoom =
     Box<dyn Fn(EndpointKey) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
+/// How letters are put back where nobody says otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct Replaying {
+    /// So many a second.
+    pub rate_per_s: u32,
+    /// By themselves after an outage.
+    pub automatic: bool,
+    /// No attempt takes longer.
+    pub deadline: Duration,
+}
+
 /// Works on tasks.
 pub struct Worker {
     stores: Stores,
     clock: Arc<dyn Clock>,
-    rate_per_s: u32,
+    replaying: Replaying,
     has_room: HasRoom,
     jobs: HashMap<PublicId, Job>,
+    /// When it was last looked at what is owed after outages; `None`: it is to be looked now.
+    looked_at: Option<Timestamp>,
+    /// Something is owed that has to wait for another task.
+    waits: bool,
     running: Gauge,
+    share: Arc<Share>,
 }
 
 /// What is remembered of a task between two pieces.
@@ -65,18 +87,31 @@ enum Step {
 }
 
 impl Worker {
-    /// Works at `rate_per_s` where a task names no rate.
-    pub fn new(stores: Stores, clock: Arc<dyn Clock>, rate_per_s: u32, has_room: HasRoom) -> Self {
-        let running = gauge!("peyk_tasks_running");
-        Self { stores, clock, rate_per_s, has_room, jobs: HashMap::new(), running }
+    /// Works on what `stores` keep.
+    pub fn new(
+        stores: Stores,
+        clock: Arc<dyn Clock>,
+        replaying: Replaying,
+        has_room: HasRoom,
+    ) -> Self {
+        let (jobs, running) = (HashMap::new(), gauge!("peyk_tasks_running"));
+        let (looked_at, waits, share) = (None, false, stores.nodes.share());
+        Self { stores, clock, replaying, has_room, jobs, looked_at, waits, running, share }
     }
 
-    /// Works until it is dropped; `wake` tells of a new task.
+    /// Works until it is dropped; `wake` tells of a new task, or of something that one may begin
+    /// for.
     pub async fn run(mut self, wake: Arc<Notify>) {
         loop {
+            if !self.share.does(Chore::Tasks) {
+                idle(&self.share, &wake).await;
+                continue;
+            }
             let pause = match self.round().await {
+                Ok(None) if self.waits => OWED_AGAIN,
                 Ok(None) => {
-                    wake.notified().await;
+                    idle(&self.share, &wake).await;
+                    self.looked_at = None;
                     continue;
                 }
                 Ok(Some(Step::Moved)) => PAUSE,
@@ -87,7 +122,7 @@ impl Worker {
                 }
             };
             tokio::select! {
-                () = wake.notified() => {}
+                () = wake.notified() => self.looked_at = None,
                 () = sleep(pause) => {}
             }
         }
@@ -95,13 +130,26 @@ impl Worker {
 
     /// One piece of each task; `None` when none runs.
     async fn round(&mut self) -> Result<Option<Step>, StoreError> {
-        let tasks = self.stores.tasks.running(TASKS_MAX).await?;
+        let mut tasks = self.stores.tasks.running(TASKS_MAX).await?;
+        let known = self.jobs.len();
         self.jobs.retain(|id, _| tasks.iter().any(|task| task.id == *id));
+        if self.jobs.len() < known {
+            // What waited for a task that ended may begin.
+            self.looked_at = None;
+        }
+        let now = self.clock.now();
+        let is_due = |at: Timestamp| now < at || now >= at.plus(OWED_AGAIN);
+        if self.looked_at.is_none_or(is_due) {
+            if self.begin_recoveries(&tasks).await? {
+                tasks = self.stores.tasks.running(TASKS_MAX).await?;
+            }
+            self.looked_at = Some(now);
+        }
         self.running.set(f64::from(u32::try_from(tasks.len()).unwrap_or(u32::MAX)));
         let mut all = None;
         for task in tasks {
             let now = self.clock.now();
-            let rate = task.spec.rate_per_s.unwrap_or(self.rate_per_s);
+            let rate = task.spec.rate_per_s.unwrap_or(self.replaying.rate_per_s);
             let new = || Job { pace: Pace::new(rate, now), looked: HashMap::new() };
             let mut job = self.jobs.remove(&task.id).unwrap_or_else(new);
             job.pace.pass(now);
@@ -128,7 +176,10 @@ impl Worker {
                 on.cloned().collect()
             }
             Some(key) => match app.endpoints.iter().find(|endpoint| endpoint.key == key) {
-                Some(endpoint) => vec![Arc::clone(endpoint)],
+                Some(endpoint) => match self.unwanted(task, endpoint).await? {
+                    Some(step) => return Ok(step),
+                    None => vec![Arc::clone(endpoint)],
+                },
                 None => return self.end(task, Some("the endpoint was deleted")).await,
             },
         };
@@ -153,8 +204,11 @@ impl Worker {
             if most == 0 {
                 continue;
             }
-            let piece = plan::replays(&self.stores, task, (app, endpoint), (from, most)).await?;
-            step = Step::Moved;
+            let how = (from, most, self.settling(task, endpoint));
+            let piece = plan::replays(&self.stores, task, (app, endpoint), how).await?;
+            if piece.reached != from {
+                step = Step::Moved;
+            }
             if piece.acts.is_empty() {
                 job.looked.insert(endpoint.key, piece.reached);
                 continue;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::attempt::Outcome;
 use domain::endpoint::Endpoint;
+use domain::target::Target;
 use http::HeaderMap;
 
 mod answer;
@@ -17,10 +18,13 @@ mod connector;
 pub mod dns;
 mod fault;
 pub mod http1;
+mod layer;
 mod link;
 mod message;
 mod pool;
+mod proxy;
 pub mod scripted;
+mod spelled;
 mod stream;
 mod tls;
 
@@ -38,6 +42,22 @@ pub struct Outbound {
     /// Part of it that connecting may take.
     pub connect_timeout: Duration,
 }
+
+/// A question whether a receiver is well.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// Where to ask.
+    pub target: Target,
+    /// Every header but `host`.
+    pub headers: HeaderMap,
+    /// From now to the last body byte.
+    pub deadline: Duration,
+    /// Part of it that connecting may take.
+    pub connect_timeout: Duration,
+}
+
+/// A question under way: whether it was answered 2xx.
+pub type Checking = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,4 +78,10 @@ pub trait Transport: Send + Sync {
     /// Makes one attempt; a refused connection is a result like any other, so nothing here is an
     /// error. It ends by `deadline`, whatever the receiver does; one that does not is broken off.
     fn send(&self, request: Outbound) -> Sending;
+
+    /// Asks once, by GET; whatever goes wrong is a no.
+    fn check(&self, question: Check) -> Checking {
+        let _unanswered = question;
+        Box::pin(std::future::ready(false))
+    }
 }

@@ -5,12 +5,19 @@
 //! Never: decide about deliveries, or hold state.
 
 mod access;
+mod alert_access;
+mod alert_incidents;
+mod alert_routes;
+mod alert_rules;
+mod alert_silences;
+mod alert_spec;
 mod applications;
 mod attempt_filter;
 mod attempted;
 mod attempts;
 mod breaker;
 mod dead_letters;
+mod difference;
 mod docs;
 mod document;
 mod endpoint_change;
@@ -21,6 +28,7 @@ mod endpoint_stats;
 mod endpoints;
 mod event_types;
 mod explain;
+mod figures;
 mod health;
 mod inputs;
 mod letter_replays;
@@ -43,6 +51,7 @@ mod schemas;
 mod send_example;
 mod shapes;
 mod tasks;
+mod traced;
 mod usage;
 pub(crate) mod views;
 
@@ -72,7 +81,13 @@ impl Routes {
         let docs = docs::Docs::default();
         let none = Self { router: Router::new(), table: Vec::new(), docs };
         let all = none.outside().directory().deliveries().dead_letters().tasks();
-        all.access().operational().docs()
+        all.access().operational().alerts().docs()
+    }
+
+    /// What a node answers that does not answer the API.
+    pub(crate) fn unasked() -> Self {
+        let docs = docs::Docs::default();
+        Self { router: Router::new(), table: Vec::new(), docs }.outside()
     }
 
     /// The templates of all paths, which are the labels of the metrics.
@@ -160,6 +175,11 @@ impl Routes {
                 "/api/v1/app/{app}/endpoint/{endpoint}/stats",
                 get(endpoint_stats::read, endpoint_stats::READ),
             )
+            .route(
+                "/api/v1/app/{app}/endpoint/{endpoint}/figures",
+                get(figures::of_endpoint, figures::OF_ENDPOINT),
+            )
+            .route("/api/v1/app/{app}/figures", get(figures::of_app, figures::OF_APP))
             .route("/api/v1/stats/usage/event-types", put(usage::event_types, usage::EVENT_TYPES))
             .route("/api/v1/stats/usage/app", post(usage::applications, usage::APPLICATIONS))
             .route(
@@ -295,6 +315,41 @@ impl Routes {
             "/api/v1/operational-webhook/endpoint/{endpoint}/secret/rotate",
             post(secrets::rotate, told::ROTATE_SECRET),
         )
+    }
+
+    fn alerts(self) -> Self {
+        use {
+            alert_incidents as incidents, alert_routes as routes, alert_rules as rules,
+            alert_silences as silences,
+        };
+        self.route("/api/v1/alert/rule", get(rules::list, rules::LIST))
+            .route(
+                "/api/v1/alert/rule/{rule}",
+                get(rules::read, rules::READ)
+                    .put(rules::put, rules::PUT)
+                    .patch(rules::patch, rules::PATCH)
+                    .delete(rules::delete, rules::DELETE),
+            )
+            .route("/api/v1/alert/route", get(routes::list, routes::LIST))
+            .route(
+                "/api/v1/alert/route/{route}",
+                get(routes::read, routes::READ)
+                    .put(routes::put, routes::PUT)
+                    .patch(routes::patch, routes::PATCH)
+                    .delete(routes::delete, routes::DELETE),
+            )
+            .route("/api/v1/alert/route/{route}/test", post(routes::test, routes::TEST))
+            .route(
+                "/api/v1/alert/silence",
+                get(silences::list, silences::LIST).post(silences::create, silences::CREATE),
+            )
+            .route("/api/v1/alert/silence/{silence}", delete(silences::delete, silences::DELETE))
+            .route("/api/v1/alert/incident", get(incidents::list, incidents::LIST))
+            .route("/api/v1/alert/incident/{incident}", get(incidents::read, incidents::READ))
+            .route(
+                "/api/v1/alert/incident/{incident}/acknowledge",
+                post(incidents::acknowledge, incidents::ACKNOWLEDGE),
+            )
     }
 
     fn dead_letters(self) -> Self {

@@ -3,10 +3,15 @@
 //!
 //! In: settings and an observer. Out: a running Peyk with an address, which ends in order: no new
 //! requests, answers given, sends ended or left pending, results committed, the file closed.
-//! Never: decide; this is the only file that names concrete types.
+//! Never: decide. This file and its folder alone name concrete types.
 
+mod boot_clock;
 mod descriptors;
+mod kept;
+mod node;
+mod pushing;
 pub(crate) mod secret;
+mod trouble;
 
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
@@ -15,38 +20,51 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::limits::HAND_OVER_MAX;
+use engine::alert::Alerting;
 use engine::events::{Observer, Unobserved};
 use engine::mail::Mailer;
+use engine::trace::Tracing;
 use engine::transport::dns::system::SystemSource;
 use engine::transport::http1::{HttpOptions, HttpTransport};
-use engine::{Engine, Parts, Stores, announce};
+use engine::{Engine, Parts, announce};
 use resilience::{Clock, FromOs, SystemClock, Timestamp};
-use store::cipher::Cipher;
-use store::commits::Commits;
-use store::postgres::{PostgresOptions, PostgresStore};
-use store::sqlite::{SqliteOptions, SqliteStore};
+use store::StoreError;
+use store::copy::Copied;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use kept::Store;
+use pushing::Pushing;
+pub(crate) use trouble::Trouble;
+
+use crate::alert;
 use crate::api::Routes;
 use crate::api::views::notice;
 use crate::config::{Database, Settings};
 use crate::http::idempotency::Answers;
+use crate::http::iterators::Iterators;
 use crate::http::limits::Budget;
+use crate::http::origin::Origin;
 use crate::http::serve::{self, Serving};
 use crate::http::token_rate::TokenRates;
 use crate::http::tokens::Tokens;
 use crate::mail::SmtpMailer;
 use crate::reports::Reports;
 use crate::schema_check::SchemaCheck;
-use crate::state::Shared;
+use crate::state::{Edits, Shared};
 use crate::storage_check::StorageCheck;
 use crate::telemetry::metrics::Metrics;
 
 /// Metrics are tidied this often though nobody asks for them.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// What other nodes changed, and could not be read, is read again after this.
+const READ_AGAIN: Duration = Duration::from_millis(250);
+const DECLARED_DEAD: &str = "the database did not hear from this node in time, and other nodes have taken over what it had: start it \
+     again";
 
 /// A Peyk that runs.
 pub(crate) struct Peyk {
@@ -55,77 +73,13 @@ pub(crate) struct Peyk {
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
     upkeep: JoinHandle<()>,
+    copies: JoinHandle<()>,
+    /// Sends metrics and spans until it is told to stop.
+    pushing: Pushing,
     running: engine::engine::Running,
     store: Store,
     /// Held as long as this runs.
     _locks: Vec<File>,
-}
-
-/// The store, by what everything is kept in.
-#[derive(Clone)]
-enum Store {
-    Sqlite(Arc<SqliteStore>),
-    Postgres(Arc<PostgresStore>),
-}
-
-impl Store {
-    async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Self, String> {
-        let cipher = settings.main_key.as_ref().map(|key| Cipher::from_main_key(key.reveal()));
-        let unencrypted = cipher.is_none();
-        let opened = Self::open_with(settings, clock, cipher).await?;
-        if unencrypted {
-            tracing::warn!("signing secrets are stored unencrypted: set main_key to encrypt them");
-        }
-        Ok(opened)
-    }
-
-    async fn open_with(
-        settings: &Settings,
-        clock: Arc<dyn Clock>,
-        cipher: Option<Cipher>,
-    ) -> Result<Self, String> {
-        match &settings.database {
-            Database::Sqlite(path) => {
-                let mut options = SqliteOptions::new(path, clock);
-                options.cipher = cipher;
-                let opened = SqliteStore::open(options);
-                opened.map(Self::Sqlite).map_err(|fault| {
-                    format!("cannot open the database {}: {fault}", path.display())
-                })
-            }
-            Database::Postgres(url) => {
-                let mut options = PostgresOptions::new(url.reveal(), clock);
-                options.cipher = cipher;
-                let opened = PostgresStore::open(options, console::database_tls()).await;
-                opened.map(Self::Postgres).map_err(|fault| {
-                    format!("cannot open the database that database_url names: {fault}")
-                })
-            }
-        }
-    }
-
-    fn roles(&self) -> Stores {
-        match self {
-            Self::Sqlite(store) => Stores::of(store),
-            Self::Postgres(store) => Stores::of(store),
-        }
-    }
-
-    fn attach(&self, commits: Arc<dyn Commits>) {
-        match self {
-            Self::Sqlite(store) => store.attach(commits),
-            Self::Postgres(store) => store.attach(commits),
-        }
-    }
-
-    async fn close(self) {
-        match self {
-            Self::Sqlite(store) => {
-                let _closed = tokio::task::spawn_blocking(move || store.close()).await;
-            }
-            Self::Postgres(store) => store.close().await,
-        }
-    }
 }
 
 /// The machine's clock.
@@ -134,7 +88,7 @@ pub(crate) fn clock() -> Arc<dyn Clock> {
 }
 
 /// `peyk serve`: runs until it is told to stop.
-pub(crate) fn serve(settings: Settings) -> Result<(), String> {
+pub(crate) fn serve(settings: Settings) -> Result<(), Trouble> {
     runtime()?.block_on(async {
         let mut terminate = signal(SignalKind::terminate()).map_err(|fault| fault.to_string())?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(|fault| fault.to_string())?;
@@ -143,6 +97,8 @@ pub(crate) fn serve(settings: Settings) -> Result<(), String> {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            // What it had is others' now: it has nothing to end in order.
+            () = peyk.store.over() => return Err(Trouble::Other(DECLARED_DEAD.to_owned())),
         }
         tracing::info!("stopping");
         peyk.stop().await;
@@ -151,11 +107,29 @@ pub(crate) fn serve(settings: Settings) -> Result<(), String> {
 }
 
 /// `peyk migrate`: makes the database, or brings it up to date.
-pub(crate) fn migrate(settings: &Settings) -> Result<(), String> {
+pub(crate) fn migrate(settings: &Settings) -> Result<(), Trouble> {
     runtime()?.block_on(async {
         let _locks = lock(&settings.data_dir, &settings.database)?;
-        Store::open(settings, clock()).await?.close().await;
+        // Nodes that run keep what they serve.
+        let mut settings = settings.clone();
+        (settings.nodes.works, settings.nodes.api) = (false, false);
+        Store::open(&settings, clock()).await?.close().await;
         Ok(())
+    })
+}
+
+/// `peyk copy`: from a file into a database.
+pub(crate) fn copy(from: &Path, to: &str) -> Result<Copied, String> {
+    if !from.is_file() {
+        return Err(format!("there is no file {}", from.display()));
+    }
+    let _lock = lock_database(from)?;
+    let copied = runtime()?.block_on(store::copy::copy(from, to, console::database_tls()));
+    copied.map_err(|fault| match fault {
+        StoreError::Conflict(_) => {
+            "the database holds a Peyk already; it was left as it is: name an empty one".to_owned()
+        }
+        fault => format!("nothing was copied: {fault}"),
     })
 }
 
@@ -178,7 +152,7 @@ impl Peyk {
     pub(crate) async fn start(
         settings: Settings,
         observer: Arc<dyn Observer>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Trouble> {
         let lock = lock(&settings.data_dir, &settings.database)?;
         let secret = secret::read_or_make(&settings)?;
         // Before anything is sent: a taken port must not cost a restart of deliveries.
@@ -188,10 +162,14 @@ impl Peyk {
         })?;
         let address = listener.local_addr().map_err(|fault| fault.to_string())?;
         let clock = clock();
-        let routes = Routes::all();
+        let routes = if settings.nodes.api { Routes::all() } else { Routes::unasked() };
         let metrics = Metrics::install(&routes.templates())?;
         let store = Store::open(&settings, Arc::clone(&clock)).await?;
-        let parts = parts(&settings, &store, Arc::clone(&clock), observer)?;
+        let clock = store.clock().unwrap_or(clock);
+        let _noted = store.node().map(|node| node::note(&settings.data_dir, node));
+        let (tracing, spans) = pushing::tracing(&settings.push.traces);
+        let clocked = (Arc::clone(&clock), tracing.clone());
+        let parts = parts(&settings, &store, clocked, observer)?;
         let connections_max = descriptors::connections_max(parts.settings.sends_max);
         let for_engine = store.clone();
         let started = Engine::start(parts, move |commits| for_engine.attach(commits)).await;
@@ -203,18 +181,22 @@ impl Peyk {
         }
         let tokens = known_tokens(&secret, &engine, clock.now()).await?;
         let inbox = Arc::clone(&engine.stores().inbox);
+        let share = engine.stores().nodes.share();
         let shared = Arc::new(Shared {
             engine,
             clock: Arc::clone(&clock),
             tokens,
-            token_rates: TokenRates::new(settings.token_requests_per_s),
+            iterators: Iterators::new(&secret),
+            origin: Origin::new(settings.public_url.clone(), address),
+            token_rates: TokenRates::new(settings.token_requests_per_s, share),
             schemas: Arc::new(SchemaCheck::new(settings.schema_validation)),
             budget: Budget::new(domain::limits::REQUESTS_WAITING_BYTES_MAX),
             storage: StorageCheck::new(inbox, Arc::clone(&clock)),
-            edits: tokio::sync::Mutex::default(),
+            edits: Edits::default(),
             answers: Answers::default(),
             reports: Reports::default(),
             metrics,
+            tracing,
             settings,
         });
         let (stop, stopped) = watch::channel(false);
@@ -222,7 +204,20 @@ impl Peyk {
         let what = Serving { router, connections_max, clock };
         let serving = tokio::spawn(serve::serve(listener, what, stopped));
         let upkeep = tokio::spawn(upkeep(Arc::clone(&shared)));
-        Ok(Self { address, shared, stop, serving, upkeep, running, store, _locks: lock })
+        let copies = tokio::spawn(copies(Arc::clone(&shared)));
+        let pushing = Pushing::start(&shared, spans);
+        Ok(Self {
+            address,
+            shared,
+            stop,
+            serving,
+            upkeep,
+            copies,
+            pushing,
+            running,
+            store,
+            _locks: lock,
+        })
     }
 
     /// Where it listens.
@@ -240,7 +235,12 @@ impl Peyk {
         let _all_gone = self.stop.send(true);
         let _ended = self.serving.await;
         self.upkeep.abort();
-        self.running.drain(self.shared.settings.attempt_deadline).await;
+        self.copies.abort();
+        let deadline = self.shared.settings.attempt_deadline;
+        // Other nodes wait for what this one serves.
+        let grace = if self.store.is_shared() { deadline.min(HAND_OVER_MAX) } else { deadline };
+        self.running.drain(grace).await;
+        self.pushing.end().await;
         self.store.close().await;
         tracing::info!("stopped");
     }
@@ -249,13 +249,21 @@ impl Peyk {
 /// Tokens of the secret, those that were revoked left out.
 async fn known_tokens(secret: &str, engine: &Engine, now: Timestamp) -> Result<Tokens, String> {
     let tokens = Tokens::new(secret)?;
-    let kept = engine.stores().revocations.revocations().await;
-    let (revoked, expired) = kept.map_err(|fault| fault.to_string())?;
+    learn_revocations(&tokens, engine, now).await.map_err(|fault| fault.to_string())?;
+    Ok(tokens)
+}
+
+async fn learn_revocations(
+    tokens: &Tokens,
+    engine: &Engine,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let (revoked, expired) = engine.stores().revocations.revocations().await?;
     for token in &revoked {
         tokens.revocations().revoke(token, now);
     }
     tokens.revocations().expire(expired, now);
-    Ok(tokens)
+    Ok(())
 }
 
 /// Only one process at a time may use a data directory, and only one a database, wherever it is.
@@ -268,12 +276,16 @@ fn lock(data_dir: &Path, database: &Database) -> Result<Vec<File>, String> {
     let mut locks = vec![lock_file(&data_dir.join("lock"), &ours)?];
     // A server knows by itself who uses a database of its.
     let Database::Sqlite(database) = database else { return Ok(locks) };
+    locks.push(lock_database(database)?);
+    Ok(locks)
+}
+
+fn lock_database(database: &Path) -> Result<File, String> {
     let mut beside = database.as_os_str().to_owned();
     beside.push(".lock");
     let shown = database.display();
     let theirs = format!("the database {shown}: stop it, or set database_url to another one");
-    locks.push(lock_file(Path::new(&beside), &theirs)?);
-    Ok(locks)
+    lock_file(Path::new(&beside), &theirs)
 }
 
 fn lock_file(path: &Path, what: &str) -> Result<File, String> {
@@ -289,12 +301,13 @@ fn lock_file(path: &Path, what: &str) -> Result<File, String> {
 fn parts(
     settings: &Settings,
     store: &Store,
-    clock: Arc<dyn Clock>,
+    (clock, tracing): (Arc<dyn Clock>, Tracing),
     observer: Arc<dyn Observer>,
 ) -> Result<Parts, String> {
     let stores = store.roles();
     let resolver = Arc::new(SystemSource::cached());
-    let options = HttpOptions::new(settings.guard.clone(), resolver, Arc::clone(&clock));
+    let mut options = HttpOptions::new(settings.guard.clone(), resolver, Arc::clone(&clock));
+    options.proxy = settings.proxy.clone();
     let installation = stores.directory.installation();
     let chance = FromOs::new().map_err(|fault| format!("no random numbers: {fault}"))?;
     Ok(Parts {
@@ -311,23 +324,51 @@ fn parts(
             installation,
             retention: settings.retention,
             replay_rate_per_s: settings.replay_rate_per_s,
+            replay_automatic: settings.replay_automatic,
             ..engine::Settings::default()
         },
         stores,
         transport: Arc::new(HttpTransport::new(options)),
         clock,
         chance: Box::new(chance),
+        tracing,
         observer,
         wording: notice::payload,
         mailer: mailer(settings, installation)?,
+        alerting: Some(alerting(settings)),
         inflight_path: Some(settings.data_dir.join("inflight")),
     })
+}
+
+fn alerting(settings: &Settings) -> Alerting {
+    Alerting {
+        rules: settings.alerts.rules.clone(),
+        routes: settings.alerts.routes.clone(),
+        interval: settings.alerts.interval,
+        wording: alert::wording(settings.public_url.clone()),
+        secret: alert::secret,
+        // One node so far.
+        is_evaluator: Arc::new(|| true),
+    }
 }
 
 fn mailer(settings: &Settings, installation: [u8; 16]) -> Result<Option<Arc<dyn Mailer>>, String> {
     let Some(smtp) = &settings.smtp else { return Ok(None) };
     let mailer = SmtpMailer::new(smtp, installation)?;
     Ok(Some(Arc::new(mailer)))
+}
+
+/// Reads again what another node changed.
+async fn copies(shared: Arc<Shared>) {
+    let mut changes = shared.engine.copies();
+    while changes.changed().await.is_ok() {
+        shared.schemas.forget_all();
+        while let Err(fault) = learn_revocations(&shared.tokens, &shared.engine, shared.now()).await
+        {
+            tracing::warn!(%fault, "revoked tokens not read; trying again");
+            tokio::time::sleep(READ_AGAIN).await;
+        }
+    }
 }
 
 async fn upkeep(shared: Arc<Shared>) {

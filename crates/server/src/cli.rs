@@ -14,8 +14,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use domain::ids::{Kind, PublicId};
+use store::postgres::PostgresOptions;
 
-use crate::app;
+use crate::app::{self, Trouble};
 use crate::config::source::Process;
 use crate::config::{self, ConfigError, Settings};
 use crate::demo;
@@ -66,6 +67,15 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
+    /// Copies an SQLite file into an empty PostgreSQL database; no server may use either.
+    Copy {
+        /// The file.
+        #[arg(long, value_name = "sqlite://PATH")]
+        from: String,
+        /// The database.
+        #[arg(long, value_name = "postgres://…")]
+        to: String,
+    },
     /// Says whether the settings are good.
     CheckConfig {
         /// Settings; without it `peyk.toml` in the working directory, if there is one.
@@ -101,6 +111,15 @@ impl From<::console::Failure> for Failure {
     }
 }
 
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Database(said) => Self::Usage(said),
+            Trouble::Other(said) => Self::Other(said),
+        }
+    }
+}
+
 impl From<String> for Failure {
     fn from(said: String) -> Self {
         Self::Other(said)
@@ -126,6 +145,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Simulate(arguments) => simulate(&arguments),
         Command::Console(command) => console::run(command).map_err(Failure::from),
         Command::Migrate { config } => migrate(config),
+        Command::Copy { from, to } => copy(&from, &to),
         Command::CheckConfig { config } => {
             load(config).map_err(Failure::from).and_then(|_| print("the settings are good"))
         }
@@ -166,7 +186,7 @@ fn load(file: Option<PathBuf>) -> Result<Settings, ConfigError> {
 fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
     let settings = load(file)?;
     logs::start(&settings)?;
-    app::serve(settings).map_err(Failure::Other)
+    Ok(app::serve(settings)?)
 }
 
 fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {
@@ -174,6 +194,21 @@ fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {
     logs::start(&settings)?;
     app::migrate(&settings)?;
     print("the database is up to date")
+}
+
+fn copy(from: &str, to: &str) -> Result<(), Failure> {
+    let usage = |said: &str| Failure::Usage(said.to_owned());
+    let file = from.strip_prefix("sqlite://").filter(|path| !path.is_empty());
+    let file = file.ok_or_else(|| usage("--from must be sqlite://<path>"))?;
+    let is_postgres = to.starts_with("postgres://") || to.starts_with("postgresql://");
+    if !is_postgres || PostgresOptions::check_url(to).is_err() {
+        return Err(usage("--to must be postgres://<user>@<host>/<database>"));
+    }
+    let copied = app::copy(file.as_ref(), to)?;
+    for (table, rows) in copied.tables.iter().filter(|(_, rows)| *rows > 0) {
+        print(&format!("{table} {rows}"))?;
+    }
+    print(&format!("copied {} rows; serve with the same data_dir and main_key", copied.rows()))
 }
 
 fn token(app: Option<&str>, org: &str, file: Option<PathBuf>) -> Result<(), Failure> {

@@ -4,14 +4,18 @@
 //! and the rule.
 //! Never: act on a setting; nothing is opened or created here.
 
+pub(crate) mod alerts;
 pub(crate) mod bounds;
 mod error;
 pub(crate) mod hidden;
+mod nodes;
+mod proxy;
 pub(crate) mod raw;
 mod reader;
 pub(crate) mod settings;
 pub(crate) mod smtp;
 pub(crate) mod source;
+pub(crate) mod telemetry;
 
 use std::path::Path;
 

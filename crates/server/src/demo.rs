@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
-use crate::app::{self, Peyk};
+use crate::app::{self, Peyk, Trouble};
 use crate::config::raw::Raw;
 use crate::config::{Settings, source};
 use crate::http::tokens::DEFAULT_ORG;
@@ -37,13 +38,15 @@ const APP: &str = "demo";
 pub(crate) fn run(forever: bool) -> Result<(), String> {
     let scratch = source::scratch_directory()?;
     let result = app::runtime()?.block_on(async {
+        let mut terminate = signal(SignalKind::terminate()).map_err(|fault| fault.to_string())?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(|fault| fault.to_string())?;
         tokio::select! {
-            told = told(&scratch, forever) => told,
-            _ = tokio::signal::ctrl_c() => {
-                say("interrupted");
-                Ok(())
-            }
+            told = told(&scratch, forever) => return told,
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
         }
+        say("interrupted");
+        Ok(())
     });
     let _left = std::fs::remove_dir_all(&scratch);
     result
@@ -54,7 +57,7 @@ async fn told(scratch: &Path, forever: bool) -> Result<(), String> {
     let settings = settings(scratch.to_path_buf(), receiver.port())?;
     logs::start(&settings).map_err(|fault| fault.to_string())?;
     let narrator = Arc::new(Narrator::new(app::clock()));
-    let peyk = Peyk::start(settings, Arc::clone(&narrator) as _).await?;
+    let peyk = Peyk::start(settings, Arc::clone(&narrator) as _).await.map_err(Trouble::said)?;
     let token = peyk.token(DEFAULT_ORG).ok_or("cannot make a token")?;
     let client = Client::new(peyk.address(), token);
     say(&format!(

@@ -4,11 +4,14 @@
 
 pub(crate) mod auth;
 mod bare;
+pub(crate) mod capabilities;
 mod connections;
 pub(crate) mod extract;
 pub(crate) mod fields;
 pub(crate) mod idempotency;
+pub(crate) mod iterators;
 pub(crate) mod limits;
+pub(crate) mod origin;
 pub(crate) mod paging;
 pub(crate) mod problem;
 pub(crate) mod query;

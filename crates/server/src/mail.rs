@@ -13,13 +13,14 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use domain::email::EmailAddress;
 use domain::idempotency::notice_random;
-use engine::mail::{Letter, MailFault, Mailer, Mailing};
+use engine::mail::{AlertLetter, Letter, MailFault, Mailer, Mailing};
 use lettre::message::header::{HeaderName, HeaderValue};
-use lettre::message::{Mailbox, Message, SinglePart};
+use lettre::message::{Mailbox, Message, MessageBuilder, SinglePart};
 use lettre::transport::smtp::Error;
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
+use resilience::Timestamp;
 
 use crate::config::smtp::{Smtp, SmtpTls};
 
@@ -66,34 +67,55 @@ impl SmtpMailer {
     }
 
     fn message(&self, letter: &Letter) -> Option<Message> {
-        let random = notice_random(&self.installation, letter.number);
+        let builder = self.builder(letter.number, letter.at).to(mailbox(&letter.to)?);
+        Self::finish(builder.subject(words::subject(letter)), words::text(letter))
+    }
+
+    fn alert(&self, letter: AlertLetter) -> Option<Message> {
+        let to = letter.to.iter().map(mailbox).collect::<Option<Vec<_>>>()?;
+        let builder =
+            to.into_iter().fold(self.builder(letter.number, letter.at), |letter, to| letter.to(to));
+        Self::finish(builder.subject(letter.subject), letter.text)
+    }
+
+    /// A letter under its number: the same whenever it is sent.
+    fn builder(&self, number: u64, at: Timestamp) -> MessageBuilder {
+        let random = notice_random(&self.installation, number);
         let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let since_epoch = u64::try_from(letter.at.as_micros()).unwrap_or(0);
-        let automatic = HeaderName::new_from_ascii_str("Auto-Submitted");
+        let since_epoch = u64::try_from(at.as_micros()).unwrap_or(0);
         Message::builder()
             .message_id(Some(format!("<peyk-{id}@{}>", self.domain)))
             .date(UNIX_EPOCH + Duration::from_micros(since_epoch))
             .from(self.from.clone())
-            .to(mailbox(&letter.to)?)
-            .subject(words::subject(letter))
+    }
+
+    fn finish(builder: MessageBuilder, text: String) -> Option<Message> {
+        let automatic = HeaderName::new_from_ascii_str("Auto-Submitted");
+        builder
             .raw_header(HeaderValue::new(automatic, "auto-generated".to_owned()))
-            .singlepart(SinglePart::plain(words::text(letter)))
+            .singlepart(SinglePart::plain(text))
             .ok()
+    }
+
+    async fn post(&self, message: Option<Message>) -> Result<(), MailFault> {
+        let Some(message) = message else {
+            return Err(MailFault::Refused("its address cannot be written to".to_owned()));
+        };
+        match tokio::time::timeout(TALK_MAX, self.transport.send(message)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(fault(&error)),
+            Err(_) => Err(MailFault::Down("it takes too long".to_owned())),
+        }
     }
 }
 
 impl Mailer for SmtpMailer {
     fn send(&self, letter: Letter) -> Mailing<'_> {
-        Box::pin(async move {
-            let Some(message) = self.message(&letter) else {
-                return Err(MailFault::Refused("its address cannot be written to".to_owned()));
-            };
-            match tokio::time::timeout(TALK_MAX, self.transport.send(message)).await {
-                Ok(Ok(_)) => Ok(()),
-                Ok(Err(error)) => Err(fault(&error)),
-                Err(_) => Err(MailFault::Down("it takes too long".to_owned())),
-            }
-        })
+        Box::pin(self.post(self.message(&letter)))
+    }
+
+    fn send_alert(&self, letter: AlertLetter) -> Mailing<'_> {
+        Box::pin(self.post(self.alert(letter)))
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Never: logic; `cli` chooses, `app` composes.
 
+mod alert;
 mod api;
 mod app;
 mod cli;
@@ -9,6 +10,7 @@ mod config;
 mod demo;
 mod http;
 mod mail;
+mod one_line;
 mod reports;
 mod schema_check;
 mod simulate;

@@ -8,6 +8,7 @@
 
 mod compiled;
 mod unfold;
+mod weigh;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,8 +35,11 @@ const TYPES: usize = 1_000;
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 /// What any entry counts for at least.
 const ENTRY_BYTES: u64 = 256;
-/// A payload up to this size is looked at where it was read; a larger one would hold up others.
+/// A payload up to this size is looked at where it was read, if its schema is not large either;
+/// others are held up by more.
 const BESIDE_BYTES: usize = 32 << 10;
+/// The kind of a fault of a schema that was stored by an earlier version.
+const UNUSABLE: &str = "schema_unusable";
 
 /// What is done with a payload that breaks its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +69,8 @@ type Name = (PublicId, String);
 enum Kept {
     /// There is none, or no such type.
     None,
-    /// It was stored while nobody looked, and cannot be used.
-    Unusable,
+    /// It was stored by a version that did not look, and cannot be used; with the reason.
+    Unusable(String),
     /// In use; with the length of its text.
     Compiled(Arc<Compiled>, u64),
 }
@@ -95,11 +99,9 @@ impl SchemaCheck {
         }
     }
 
-    /// Whether schemas that are about to be stored can be used, all versions of them.
-    pub(crate) fn usable(&self, name: &str, schemas: &str) -> Result<(), Invalid> {
-        if self.mode == Validation::Off {
-            return Ok(());
-        }
+    /// Whether schemas that are about to be stored can be used, all versions of them: also while
+    /// nobody looks at payloads, for the setting may change.
+    pub(crate) fn usable(name: &str, schemas: &str) -> Result<(), Invalid> {
         versions(schemas).into_iter().try_for_each(|(version, schema)| {
             let made = Compiled::new(&version, schema.get()).map(drop);
             made.map_err(|rule| Invalid::new(version, rule).within(name))
@@ -119,9 +121,13 @@ impl SchemaCheck {
         let kept = self.kept(directory, (org, spec.event_type.clone())).await?;
         let compiled = match &*kept {
             Kept::None => return Ok(()),
-            Kept::Unusable => {
+            Kept::Unusable(reason) => {
                 self.unusable.increment(1);
-                return Ok(());
+                return if self.mode == Validation::Enforce {
+                    Err(unusable(reason))
+                } else {
+                    Ok(())
+                };
             }
             Kept::Compiled(compiled, _) => Arc::clone(compiled),
         };
@@ -131,12 +137,13 @@ impl SchemaCheck {
             return Err(fault.fault.into());
         }
         self.warned.increment(1);
-        // What the payload holds, names of fields included, has no place in a log.
+        // What the payload holds has no place in a log, nor have names that only it has.
         let (org, event_type) = (org.text(Kind::Organisation), &spec.event_type);
         tracing::warn!(
             org,
             event_type,
             rule = fault.rule,
+            at = fault.at,
             "a payload breaks the schema of its event type"
         );
         Ok(())
@@ -159,6 +166,13 @@ impl SchemaCheck {
         written.await.unwrap_or(Err(StoreError::Overloaded))
     }
 
+    /// Another node wrote event types.
+    pub(crate) fn forget_all(&self) {
+        let mut writes = self.writes();
+        *writes += 1;
+        self.kept.clear();
+    }
+
     fn writes(&self) -> MutexGuard<'_, u64> {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -179,11 +193,17 @@ impl SchemaCheck {
     }
 }
 
+/// What nobody can check is not let through as if somebody had.
+fn unusable(reason: &str) -> Problem {
+    let rule = format!("has a schema that cannot be used and must be replaced: {reason}");
+    Invalid::new("eventType", rule).of_kind(UNUSABLE).into()
+}
+
 async fn looked_at(
     compiled: Arc<Compiled>,
     payload: Bytes,
 ) -> Result<Result<(), compiled::Broken>, Problem> {
-    if payload.len() <= BESIDE_BYTES {
+    if payload.len() <= BESIDE_BYTES && compiled.is_quick(payload.len()) {
         return Ok(compiled.check(&payload));
     }
     let looked = tokio::task::spawn_blocking(move || compiled.check(&payload));
@@ -207,7 +227,7 @@ fn newest(event_type: Option<EventType>) -> Kept {
         Ok(compiled) => Kept::Compiled(Arc::new(compiled), schema.get().len() as u64),
         Err(rule) => {
             tracing::warn!(event_type = name, version, rule, "a stored schema cannot be used");
-            Kept::Unusable
+            Kept::Unusable(format!("version {version} {rule}"))
         }
     }
 }

@@ -7,12 +7,15 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use engine::Engine;
+use engine::trace::Tracing;
 use resilience::{Clock, FromOs, Timestamp};
 use store::StoreError;
 
 use crate::config::Settings;
 use crate::http::idempotency::Answers;
+use crate::http::iterators::Iterators;
 use crate::http::limits::Budget;
+use crate::http::origin::Origin;
 use crate::http::token_rate::TokenRates;
 use crate::http::tokens::Tokens;
 use crate::reports::Reports;
@@ -30,25 +33,47 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// Checks tokens.
     pub(crate) tokens: Tokens,
+    /// Seals iterators of lists.
+    pub(crate) iterators: Iterators,
+    /// Where links lead.
+    pub(crate) origin: Origin,
     /// Bounds the requests of each token.
     pub(crate) token_rates: TokenRates,
     /// Holds payloads against schemas.
     pub(crate) schemas: Arc<SchemaCheck>,
     /// Bounds the bodies being read.
     pub(crate) budget: Budget,
-    /// Held from reading a row of the directory to writing it changed, so that no change is lost.
-    pub(crate) edits: tokio::sync::Mutex<()>,
+    /// See [`Shared::edit`].
+    pub(crate) edits: Edits,
     /// Answers that were given under an idempotency key.
     pub(crate) answers: Answers,
     /// Background tasks that only count.
     pub(crate) reports: Reports,
     /// Whether the storage commits.
     pub(crate) storage: StorageCheck,
+    /// What is made of traces.
+    pub(crate) tracing: Tracing,
     /// Counts requests.
     pub(crate) metrics: Metrics,
 }
 
+/// Edits of this process, one at a time.
+pub(crate) type Edits = tokio::sync::Mutex<()>;
+
+/// An edit, here and on every node.
+pub(crate) struct Edit<'a> {
+    _here: tokio::sync::MutexGuard<'a, ()>,
+    _everywhere: store::nodes::Edit,
+}
+
 impl Shared {
+    /// Held from reading a row of the directory to writing it changed, so that no change is lost.
+    pub(crate) async fn edit(&self) -> Result<Edit<'_>, StoreError> {
+        let here = self.edits.lock().await;
+        let everywhere = self.engine.stores().nodes.edit().await?;
+        Ok(Edit { _here: here, _everywhere: everywhere })
+    }
+
     /// The time now.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()

@@ -11,6 +11,9 @@ use domain::delivery::Pending;
 use domain::endpoint::Endpoint;
 use domain::ids::{AppKey, EndpointKey};
 use domain::message::Envelope;
+use domain::nodes::Partitions;
+
+use crate::nodes::Order;
 
 /// A pending row that was just committed.
 #[derive(Clone, Debug)]
@@ -22,6 +25,19 @@ pub struct Fresh {
     pub endpoint: Option<Arc<Endpoint>>,
     /// What to send, when the writer had it at hand.
     pub envelope: Option<Arc<Envelope>>,
+}
+
+/// What another node wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Elsewhere {
+    /// Pending rows of these endpoints, which this node serves.
+    Pending(Vec<EndpointKey>),
+    /// What somebody decided about a lane that this node serves.
+    Ordered(EndpointKey, Order),
+    /// Something for whoever does a chore.
+    Chore,
+    /// Something of which every node may keep a copy: event types, revoked tokens.
+    Copies,
 }
 
 /// One commit, for metrics.
@@ -47,8 +63,17 @@ pub trait Commits: Send + Sync {
     /// An application or an endpoint of it changed or was deleted; `endpoint` names which, `None`
     /// for all of them.
     fn directory_changed(&self, app: AppKey, endpoint: Option<EndpointKey>);
-    /// There are new notices.
+    /// There are new notices, e-mails or notifications of alerts.
     fn noted(&self) {}
+    /// An endpoint works again after an outage.
+    fn recovered(&self) {}
+    /// Another node wrote something that this one serves or keeps copies of.
+    fn elsewhere(&self, _: Elsewhere) {}
+    /// These partitions are served here from now on.
+    fn acquired(&self, _: Partitions) {}
+    /// These partitions go: nothing more is begun for their endpoints, and once nothing of them is
+    /// under way each is released.
+    fn shed(&self, _: Partitions) {}
     /// A batch ended, well or not.
     fn batch(&self, stats: BatchStats);
 }

@@ -6,7 +6,9 @@
 //! Never: know a backend, or look at anything but the traits.
 #![expect(clippy::unwrap_used, reason = "only tests use these suites")]
 
+pub mod alerts;
 pub mod backend;
+pub mod counts;
 pub mod dead_letters;
 pub mod directory;
 pub mod history;
@@ -16,6 +18,7 @@ pub mod notices;
 pub mod prune;
 pub mod queue;
 pub mod recall;
+pub mod recoveries;
 pub mod revocations;
 pub mod samples;
 pub mod tasks;

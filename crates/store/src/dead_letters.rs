@@ -4,6 +4,7 @@
 //! Never: touch the attempts of a delivery; history stays.
 
 use domain::dead_letter::{DeadLetter, DeadReason};
+use domain::edit::Edit;
 use domain::ids::{AppKey, EndpointKey, MessageKey, PublicId};
 use resilience::Timestamp;
 
@@ -19,14 +20,16 @@ pub struct DeadFilter {
     pub app: Option<AppKey>,
     /// Only of this endpoint.
     pub endpoint: Option<EndpointKey>,
-    /// Only for this reason.
-    pub reason: Option<DeadReason>,
+    /// Only for these reasons; empty for all.
+    pub reasons: Vec<DeadReason>,
     /// Only these event types; empty for all.
     pub event_types: Vec<String>,
     /// Given up before then, by [`keys_within`](crate::page::keys_within).
     pub before: Option<Timestamp>,
     /// Given up at or after then.
     pub after: Option<Timestamp>,
+    /// Only of this run of refusals; with its endpoint.
+    pub run: Option<Timestamp>,
 }
 
 /// What a replay came to.
@@ -40,6 +43,15 @@ pub enum Replayed {
     PayloadGone,
     /// Its endpoint was deleted.
     NoEndpoint,
+}
+
+/// A dead letter's message with another payload.
+#[derive(Clone, Debug)]
+pub struct Edited {
+    /// The message that goes out instead.
+    pub message: NewMessage,
+    /// Who changed what.
+    pub edit: Edit,
 }
 
 /// Reads and moves of dead letters.
@@ -69,13 +81,13 @@ pub trait DeadLetters: Send + Sync {
         letter: (MessageKey, EndpointKey),
         once: Once<Replayed>,
     ) -> Reply<'static, Replayed>;
-    /// Accepts `edited` and closes the dead letter as superseded, in one transaction; `None` when
-    /// it is not dead.
+    /// Accepts `edited`, keeps the edit as long as its message, and closes the dead letter as
+    /// superseded, in one transaction; `None` when it is not dead.
     fn replay_edited(
         &self,
         message: MessageKey,
         endpoint: EndpointKey,
-        edited: NewMessage,
+        edited: Edited,
     ) -> Reply<'static, Option<Accepted>> {
         self.replay_edited_once((message, endpoint), edited, None)
     }
@@ -83,9 +95,11 @@ pub trait DeadLetters: Send + Sync {
     fn replay_edited_once(
         &self,
         letter: (MessageKey, EndpointKey),
-        edited: NewMessage,
+        edited: Edited,
         once: Once<Option<Accepted>>,
     ) -> Reply<'static, Option<Accepted>>;
+    /// The edit that made a message, if one did.
+    fn edit(&self, message: MessageKey) -> Reply<'_, Option<Edit>>;
     /// Deletes one from the list; `false` when it is not dead.
     fn delete(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, bool>;
 }

@@ -36,7 +36,7 @@ pub struct NewMessage {
 impl NewMessage {
     /// Why its first sends are made: an edited message is somebody's replay.
     pub(crate) const fn trigger(&self) -> Trigger {
-        if self.edited_from.is_some() { Trigger::Replay } else { Trigger::Scheduled }
+        if self.edited_from.is_some() { Trigger::Asked } else { Trigger::Scheduled }
     }
 }
 

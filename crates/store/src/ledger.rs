@@ -9,7 +9,7 @@ use domain::dead_letter::DeadReason;
 use domain::delivery::{CancelReason, Pending};
 use domain::endpoint::Disabled;
 use domain::ids::{EndpointKey, MessageKey};
-use domain::notice::News;
+use domain::notice::{News, Run};
 use resilience::{Snapshot, Term, Timestamp};
 use std::time::Duration;
 
@@ -24,6 +24,9 @@ pub enum Follow {
     Retry {
         /// Not before then.
         due_at: Timestamp,
+        /// When it is tried again, as its attempt tells: later than `due_at` where an ordered
+        /// endpoint's row keeps its place.
+        tried_at: Timestamp,
         /// Sends counted against the budget now.
         budget_used: u32,
         /// The delay that was chosen.
@@ -53,6 +56,24 @@ pub struct Suspended {
     pub probe_at: Timestamp,
 }
 
+/// A time in which an endpoint did not work: its breaker was open, or it was suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// The first failure, or when somebody suspended it.
+    pub since: Timestamp,
+    /// When it worked again; `None`: it does not yet.
+    pub until: Option<Timestamp>,
+}
+
+/// What of an outage is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// The endpoint does not work, since then.
+    Failed(Timestamp),
+    /// It works again, and did not since then.
+    Recovered(Timestamp),
+}
+
 /// What of a lane must survive a restart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneState {
@@ -68,10 +89,25 @@ pub struct LaneState {
     pub rejected_until: Option<Timestamp>,
     /// How long that hold was, for the next one.
     pub rejected_for: Duration,
+    /// The run of refusals that holds it: when the first of them came.
+    pub rejected_since: Option<Timestamp>,
     /// The owner was told that the endpoint fails, since the last success.
     pub warned: bool,
     /// Suspended.
     pub suspended: Option<Suspended>,
+    /// The last outage.
+    pub outage: Option<Outage>,
+}
+
+/// What of the state that was written last the next one is held against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// What the owner was told.
+    pub told: Told,
+    /// The last outage.
+    pub outage: Option<Outage>,
+    /// The run of refusals that held it: when the first of them came.
+    pub refused_since: Option<Timestamp>,
 }
 
 /// What a lane's owner was told of its suspension, by the state that was written last.
@@ -104,6 +140,32 @@ impl LaneState {
             _ => None,
         }
     }
+
+    /// What the next state is held against, once this one is written.
+    pub fn before(&self) -> Before {
+        Before { told: self.told(), outage: self.outage, refused_since: self.rejected_since }
+    }
+
+    /// What of runs of refusals is new to an organisation that knew of the one since `before`:
+    /// whoever writes it notes that in the same transaction.
+    pub fn runs_after(&self, before: Option<Timestamp>) -> impl Iterator<Item = News> + use<> {
+        let run = |since| Run { endpoint: self.endpoint, since };
+        let (ended, held) = match self.rejected_since == before {
+            true => (None, None),
+            false => (before.map(run), self.rejected_since.map(run)),
+        };
+        ended.map(News::RefusalsEnded).into_iter().chain(held.map(News::RefusalsHeld))
+    }
+
+    /// What of its outage is new to a store that knew of `before`. An outage whose beginning was
+    /// not written counts all the same.
+    pub fn turn_after(&self, before: Option<Outage>) -> Option<Turn> {
+        let outage = self.outage.filter(|_| self.outage != before)?;
+        Some(match outage.until {
+            None => Turn::Failed(outage.since),
+            Some(_) => Turn::Recovered(outage.since),
+        })
+    }
 }
 
 /// One result to record.
@@ -122,6 +184,8 @@ pub struct Record {
     pub lane: Option<LaneState>,
     /// The endpoint is disabled by this result.
     pub disable: Option<Disabled>,
+    /// Of which run of refusals it is, if it makes a dead letter.
+    pub run: Option<Timestamp>,
     /// What of it is told to the organisation, should that be told of such things.
     pub news: RecordNews,
 }
@@ -167,7 +231,8 @@ pub trait Ledger: Send + Sync {
 
     /// Writes lane states that no result carries (forced states, holds lifted). What changes of a
     /// suspension is noted with the state that changes it ([`LaneState::news_after`]), here as in
-    /// [`Ledger::record`].
+    /// [`Ledger::record`], and so is what an outage makes owed
+    /// ([`Recoveries`](crate::recoveries::Recoveries)).
     fn keep_lanes(&self, lanes: Vec<LaneState>) -> Reply<'static, ()>;
 
     /// Replaces the list of suspects.

@@ -4,10 +4,16 @@
 //! suites in `conformance` say what every backend must do.
 //! Never: HTTP, policy, signing.
 
+pub mod alerts;
 pub mod cipher;
 pub mod commits;
+#[cfg(feature = "postgres")]
+pub mod common_clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "postgres")]
+pub mod copy;
+pub mod counts;
 pub mod dead_letters;
 pub mod directory;
 pub mod error;
@@ -15,6 +21,7 @@ pub mod history;
 pub mod inbox;
 pub mod ledger;
 pub mod memory;
+pub mod nodes;
 pub mod notices;
 pub mod page;
 #[cfg(feature = "postgres")]
@@ -22,6 +29,7 @@ pub mod postgres;
 pub mod prune;
 pub mod queue;
 pub mod recall;
+pub mod recoveries;
 pub mod revocations;
 pub mod sqlite;
 mod stored;

@@ -5,10 +5,13 @@
 //! or not at all.
 //! Never: touch a disk, or be clever; where speed and clearness differ, clearness wins.
 
+mod alerts;
 #[cfg(feature = "conformance")]
 mod backend;
+mod counts;
 mod dead_letters;
 mod directory;
+mod facts;
 mod history;
 mod inbox;
 mod ledger;
@@ -16,6 +19,7 @@ mod notices;
 mod prune;
 mod queue;
 mod recall;
+mod recoveries;
 mod revocations;
 mod state;
 mod tasks;

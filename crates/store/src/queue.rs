@@ -7,6 +7,7 @@ use std::sync::Arc;
 use domain::delivery::Pending;
 use domain::ids::{EndpointKey, MessageKey};
 use domain::message::Envelope;
+use domain::until::Until;
 use resilience::Timestamp;
 
 use crate::Reply;
@@ -15,7 +16,7 @@ use crate::ledger::LaneState;
 /// Rows of one endpoint in order of due time, then message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DueRows {
-    /// Rows due at or before the asked time, earliest first, at most the asked number.
+    /// Rows that are due, earliest first and up to the first that is not, at most the asked number.
     pub rows: Vec<Pending>,
     /// The due time of the first row not returned, due or not; `None` when there is none.
     pub next_due: Option<Timestamp>,
@@ -31,8 +32,8 @@ pub trait Queue: Send + Sync {
         limit: usize,
     ) -> Reply<'_, Vec<(EndpointKey, Timestamp)>>;
 
-    /// Pending rows of one endpoint due at or before `until`.
-    fn due(&self, endpoint: EndpointKey, until: Timestamp, limit: usize) -> Reply<'_, DueRows>;
+    /// Pending rows of one endpoint that are due.
+    fn due(&self, endpoint: EndpointKey, until: Until, limit: usize) -> Reply<'_, DueRows>;
 
     /// What a send needs of a message; `None` when the payload is gone.
     fn envelope(&self, message: MessageKey) -> Reply<'_, Option<Arc<Envelope>>>;

@@ -5,6 +5,7 @@
 //! Never: SQL outside this folder, a payload or an answer's body as text, a write on a second
 //! connection.
 
+mod alerts;
 mod answers;
 mod applications;
 mod arrears;
@@ -13,6 +14,7 @@ mod batch;
 mod bench;
 mod checkpoint;
 mod chores;
+mod counts;
 mod dead_letters;
 mod deliveries;
 mod directory;
@@ -21,6 +23,7 @@ mod endpoints;
 mod event_types;
 mod fault;
 mod filter;
+mod headroom;
 mod history;
 mod hot;
 mod inbox;
@@ -28,11 +31,14 @@ mod keys;
 mod ledger;
 mod migrate;
 mod notices;
+#[cfg(feature = "postgres")]
+pub(crate) mod outgoing;
 mod probe;
 mod prune;
 mod queue;
 mod readers;
 mod recall;
+mod recoveries;
 mod revocations;
 mod rows;
 mod scan;
@@ -63,6 +69,7 @@ use crate::cipher::Cipher;
 use crate::commits::Commits;
 use crate::stored::endpoint::open_secrets;
 use crate::stored::fault::closed;
+use crate::stored::figures::Rolling;
 use checkpoint::Helper;
 use door::{Door, Room};
 use readers::{Readers, join, no_thread};
@@ -119,6 +126,7 @@ pub struct SqliteStore {
     readers: Readers,
     cipher: Option<Cipher>,
     installation: [u8; 16],
+    rolling: Rolling,
     /// The writer's thread and the helper's, until the store is closed.
     threads: Mutex<Option<(JoinHandle<()>, Helper)>>,
 }
@@ -168,6 +176,7 @@ impl SqliteStore {
             readers,
             cipher: options.cipher,
             installation,
+            rolling: Rolling::default(),
             threads: Mutex::new(Some((writer, helper))),
         }))
     }

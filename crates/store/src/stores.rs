@@ -4,15 +4,19 @@
 
 use std::sync::Arc;
 
+use crate::alerts::Alerts;
+use crate::counts::Counts;
 use crate::dead_letters::DeadLetters;
 use crate::directory::Directory;
 use crate::history::History;
 use crate::inbox::Inbox;
 use crate::ledger::Ledger;
+use crate::nodes::{Alone, Nodes};
 use crate::notices::Notices;
 use crate::prune::Prune;
 use crate::queue::Queue;
 use crate::recall::Recall;
+use crate::recoveries::Recoveries;
 use crate::revocations::Revocations;
 use crate::tasks::Tasks;
 
@@ -31,10 +35,14 @@ pub struct Stores {
     pub revocations: Arc<dyn Revocations>,
     pub notices: Arc<dyn Notices>,
     pub recall: Arc<dyn Recall>,
+    pub recoveries: Arc<dyn Recoveries>,
+    pub counts: Arc<dyn Counts>,
+    pub alerts: Arc<dyn Alerts>,
+    pub nodes: Arc<dyn Nodes>,
 }
 
 impl Stores {
-    /// All roles from one backend.
+    /// All roles from one backend that nobody else uses.
     pub fn of<S>(store: &Arc<S>) -> Self
     where
         S: Inbox
@@ -48,6 +56,9 @@ impl Stores {
             + Revocations
             + Notices
             + Recall
+            + Recoveries
+            + Counts
+            + Alerts
             + 'static,
     {
         Self {
@@ -62,6 +73,16 @@ impl Stores {
             revocations: Arc::clone(store) as _,
             notices: Arc::clone(store) as _,
             recall: Arc::clone(store) as _,
+            recoveries: Arc::clone(store) as _,
+            counts: Arc::clone(store) as _,
+            alerts: Arc::clone(store) as _,
+            nodes: Arc::new(Alone),
         }
+    }
+
+    /// The same, for a backend that other nodes use too.
+    #[must_use]
+    pub fn among(self, nodes: Arc<dyn Nodes>) -> Self {
+        Self { nodes, ..self }
     }
 }

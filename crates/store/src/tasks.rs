@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::dead_letter::DeadReason;
+use domain::dead_letter::{DeadLetter, DeadReason};
 use domain::ids::{AppKey, EndpointKey, MessageKey, PublicId};
 use resilience::Timestamp;
 
@@ -33,12 +33,14 @@ pub enum TaskKind {
     DeadLetters,
     /// Deletes the payloads of an application.
     Purge,
+    /// Puts dead letters of an endpoint back that works again.
+    Outage,
 }
 
 impl TaskKind {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Recover, Self::Missing, Self::Again, Self::DeadLetters, Self::Purge];
+    pub const ALL: [Self; 6] =
+        [Self::Recover, Self::Missing, Self::Again, Self::DeadLetters, Self::Purge, Self::Outage];
 
     /// Whether two such tasks would do the same things twice.
     pub fn overlaps(self, other: Self) -> bool {
@@ -57,11 +59,20 @@ pub enum TaskStatus {
     Failed,
     /// Somebody stopped it.
     Cancelled,
+    /// Its endpoint does not work again, or is switched off: another one begins when it does.
+    Stopped,
 }
+
+/// Why a task of an outage was stopped.
+pub const RELAPSED: &str =
+    "the endpoint failed again or was suspended; the rest goes back when it works again";
+/// The same.
+pub const PRECEDED: &str = "somebody's own task goes first; the rest goes back after it";
 
 impl TaskStatus {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Running, Self::Finished, Self::Failed, Self::Cancelled];
+    pub const ALL: [Self; 5] =
+        [Self::Running, Self::Finished, Self::Failed, Self::Cancelled, Self::Stopped];
 }
 
 /// A span of time: from `since` on, before `until`.
@@ -83,14 +94,26 @@ impl During {
 /// Which dead letters are put back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Letters {
-    /// Only given up for this reason.
-    pub reason: Option<DeadReason>,
+    /// Only given up for these reasons; empty for all.
+    pub reasons: Vec<DeadReason>,
     /// Only these event types; empty for all.
     pub event_types: Vec<String>,
     /// Only given up in this time.
     pub during: During,
     /// Only these, in order; empty for all.
     pub ids: Vec<(EndpointKey, MessageKey)>,
+    /// Only of this run of refusals; with its endpoint.
+    pub run: Option<Timestamp>,
+}
+
+impl Letters {
+    /// Whether this one is asked for, as far as it is not by its id.
+    pub fn takes(&self, letter: &DeadLetter) -> bool {
+        (self.reasons.is_empty() || self.reasons.contains(&letter.reason))
+            && (self.event_types.is_empty() || self.event_types.contains(&letter.event_type))
+            && self.during.holds(letter.dead_at)
+            && self.run.is_none_or(|run| letter.run == Some(run))
+    }
 }
 
 /// What is to be done.
@@ -108,6 +131,8 @@ pub enum Work {
     /// See [`TaskKind::Purge`].
     #[default]
     Purge,
+    /// See [`TaskKind::Outage`]: those that died of it since then.
+    Outage(Timestamp),
 }
 
 impl Work {
@@ -119,6 +144,7 @@ impl Work {
             Self::Again(..) => TaskKind::Again,
             Self::DeadLetters(_) => TaskKind::DeadLetters,
             Self::Purge => TaskKind::Purge,
+            Self::Outage(_) => TaskKind::Outage,
         }
     }
 }
@@ -169,6 +195,20 @@ pub struct Task {
     pub updated_at: Timestamp,
 }
 
+impl Task {
+    /// Whether it makes way for a task of `kind`.
+    pub fn makes_way(&self, kind: TaskKind) -> bool {
+        self.spec.work.kind() == TaskKind::Outage && kind != TaskKind::Outage
+    }
+
+    /// The endpoint that is owed nothing more once this is stored: a task of an outage ended, and
+    /// not because the endpoint failed again.
+    pub fn settles(&self) -> Option<EndpointKey> {
+        let is_over = !matches!(self.status, TaskStatus::Running | TaskStatus::Stopped);
+        self.spec.endpoint.filter(|_| is_over && self.spec.work.kind() == TaskKind::Outage)
+    }
+}
+
 /// What became of a task that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Started {
@@ -176,6 +216,8 @@ pub enum Started {
     New(Box<Task>),
     /// This one runs on the same deliveries.
     Overlaps(PublicId),
+    /// It is of an outage that nothing is owed for.
+    NotOwed,
 }
 
 /// One thing that is done to a message.
@@ -183,6 +225,8 @@ pub enum Started {
 pub enum Act {
     /// Puts its dead letter back, if it was one before the task began.
     Replay,
+    /// Puts its dead letter back, if it stands at the place of this act: whenever it died.
+    Return,
     /// Makes a delivery of it, if there is none and nothing was ever sent.
     Send,
     /// Adds one extra send.
@@ -241,7 +285,9 @@ impl TaskFilter {
 /// Reads and moves of tasks.
 pub trait Tasks: Send + Sync {
     /// Stores a task that begins to run. Not while another one runs on the same application and
-    /// endpoint whose kind [overlaps](TaskKind::overlaps). Tasks that ended 90 days ago go.
+    /// endpoint whose kind [overlaps](TaskKind::overlaps), but those of outages make way for any
+    /// other and are stopped. One of an outage begins only while that is
+    /// [owed and ready](crate::recoveries::Recoveries). Tasks that ended 90 days ago go.
     fn start(&self, spec: TaskSpec, random: [u8; 12]) -> Reply<'static, Started> {
         self.start_once(spec, random, None)
     }
@@ -255,7 +301,8 @@ pub trait Tasks: Send + Sync {
     /// Does a piece and moves the task, in one transaction of at most 500 rows: a piece that does
     /// not fit is done in part. What is pending by it is handed to `Commits::fresh`.
     fn advance(&self, task: PublicId, piece: Piece) -> Reply<'static, Moved>;
-    /// Ends a task that runs; `None` when it does not run (any more).
+    /// Ends a task that runs; `None` when it does not run (any more). What it
+    /// [settles](Task::settles) is owed no longer.
     fn end(
         &self,
         task: PublicId,

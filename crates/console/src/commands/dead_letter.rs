@@ -76,9 +76,12 @@ pub(crate) struct Which {
     /// Of this endpoint.
     #[arg(long, value_name = "ENDPOINT")]
     endpoint: Option<String>,
-    /// Dead for this reason.
-    #[arg(long)]
-    reason: Option<String>,
+    /// Dead for one of these reasons, with commas between.
+    #[arg(long, value_name = "REASON,…", value_delimiter = ',')]
+    reason: Vec<String>,
+    /// Of this run of refusals, as the breaker of the endpoint shows it.
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
     /// Of these event types, with commas between.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     event_types: Vec<String>,
@@ -131,8 +134,9 @@ impl DeadLetter {
                 };
                 let call = call
                     .with("endpoint_id", filter.which.endpoint)
-                    .with("reason", filter.which.reason)
+                    .with_list("reason", &filter.which.reason)
                     .with_list("event_types", &filter.which.event_types)
+                    .with("run_id", filter.which.run)
                     .with("before", filter.before.map(text))
                     .with("after", filter.after.map(text));
                 Plan::List(call, paging)
@@ -161,7 +165,8 @@ impl Many {
         let text = |moment: Moment| moment.text(now);
         let mut body = Body::default();
         body.set_some("endpointId", self.which.endpoint.as_ref())?;
-        body.set_some("reason", self.which.reason.as_ref())?;
+        body.set_list("reasons", &self.which.reason)?;
+        body.set_some("runId", self.which.run.as_ref())?;
         body.set_list("eventTypes", &self.which.event_types)?;
         body.set_some("since", self.since.map(text).as_ref())?;
         body.set_some("until", self.until.map(text).as_ref())?;

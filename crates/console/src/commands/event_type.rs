@@ -54,11 +54,11 @@ pub(crate) enum EventType {
         #[arg(long, value_name = "FIELD")]
         unset: Vec<String>,
     },
-    /// Archives one, or removes it for good.
+    /// Archives one; with --expunge removes it for good.
     Delete {
         /// Its name.
         name: String,
-        /// Removes it, in place of archiving it.
+        /// Removes it for good: an archived one can be brought back, such a one cannot.
         #[arg(long)]
         expunge: bool,
         #[command(flatten)]
@@ -138,13 +138,15 @@ impl EventType {
                 Call::patch(&["event-type", &name], body).into()
             }
             Self::Delete { name, expunge, yes } => {
-                let what = if expunge {
-                    format!("event type {name} for good")
-                } else {
-                    format!("event type {name}")
-                };
+                let what = format!("event type {name}");
                 let call = Call::delete(&["event-type", &name], &what, yes.yes);
-                call.with_flag("expunge", expunge).into()
+                let (asked, said) = match expunge {
+                    true => {
+                        (format!("delete {what} for good"), format!("{what} is deleted for good"))
+                    }
+                    false => (format!("archive {what}"), format!("{what} is archived")),
+                };
+                call.asking(asked, said).with_flag("expunge", expunge).into()
             }
             Self::ImportOpenapi { file, dry_run, replace_all } => {
                 let from = if file == "-" { file } else { format!("@{file}") };

@@ -21,6 +21,16 @@ const COLUMNS: Columns = &[
     ("TIME", "/timestamp"),
 ];
 
+const COLUMNS_WITH_CONTENT: Columns = &[
+    ("ID", "/id"),
+    ("EVENT ID", "/eventId"),
+    ("EVENT TYPE", "/eventType"),
+    ("CHANNELS", "/channels"),
+    ("TAGS", "/tags"),
+    ("TIME", "/timestamp"),
+    ("PAYLOAD", "/payload"),
+];
+
 /// Messages.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Message {
@@ -76,7 +86,7 @@ pub(crate) struct Filter {
     /// After this time.
     #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
     after: Option<Moment>,
-    /// With payloads, which only JSON shows.
+    /// With payloads; whole ones with --json only.
     #[arg(long)]
     content: bool,
 }
@@ -99,9 +109,9 @@ pub(crate) struct Posted {
     /// To find it by, with commas between.
     #[arg(long, value_name = "TAG,…", value_delimiter = ',')]
     tags: Vec<String>,
-    /// Not before this time (RFC 3339).
-    #[arg(long, value_name = "TIME")]
-    deliver_at: Option<String>,
+    /// Not before this time: RFC 3339, or how long from now, `10m`.
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse_ahead)]
+    deliver_at: Option<Moment>,
     /// The same key again makes no second message.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -115,7 +125,8 @@ impl Message {
         Ok(match self {
             Self::List { app, filter, paging } => {
                 let text = |moment: Moment| moment.text(now);
-                let call = Call::list(&["app", &app, "msg"], COLUMNS)
+                let columns = if filter.content { COLUMNS_WITH_CONTENT } else { COLUMNS };
+                let call = Call::list(&["app", &app, "msg"], columns)
                     .with_list("event_types", &filter.event_types)
                     .with("channel", filter.channel)
                     .with("tag", filter.tag)
@@ -125,7 +136,7 @@ impl Message {
                 Plan::List(call, paging)
             }
             Self::Get { app, message } => Call::get(&["app", &app, "msg", &message]).into(),
-            Self::Create { app, posted } => posted.call(&app)?.into(),
+            Self::Create { app, posted } => posted.call(&app, now)?.into(),
             Self::DeleteContent { app, message, yes } => {
                 let what = format!("the payload of message {message}");
                 let path = ["app", &app, "msg", &message, "content"];
@@ -136,7 +147,7 @@ impl Message {
 }
 
 impl Posted {
-    fn call(self, app: &str) -> Result<Call, Failure> {
+    fn call(self, app: &str, now: Timestamp) -> Result<Call, Failure> {
         let mut body = Body::from_data(self.data.data.as_deref())?;
         body.set_some("eventType", self.event_type.as_ref())?;
         if let Some(payload) = &self.payload {
@@ -145,7 +156,8 @@ impl Posted {
         body.set_some("eventId", self.event_id.as_ref())?;
         body.set_list("channels", &self.channels)?;
         body.set_list("tags", &self.tags)?;
-        body.set_some("deliverAt", self.deliver_at.as_ref())?;
+        let deliver_at = self.deliver_at.map(|moment| moment.text(now));
+        body.set_some("deliverAt", deliver_at.as_ref())?;
         let call = Call::post(&["app", app, "msg"], body);
         Ok(Call { idempotency_key: self.idempotency_key, ..call })
     }

@@ -12,6 +12,7 @@ use crate::plan::Plan;
 const COLUMNS: Columns = &[
     ("ID", "/id"),
     ("TASK", "/task"),
+    ("BY ITSELF", "/data/automatic"),
     ("STATUS", "/status"),
     ("DONE", "/data/done"),
     ("OF", "/data/total"),

@@ -40,15 +40,8 @@ pub(crate) async fn import(
     let mut places = BTreeMap::new();
     for row in rows {
         let uid = uid_of(&row.id, row.uid.as_deref());
-        let mut found = target.api.find::<Found>(&["app", &uid]).await?;
-        let fate = match &found {
-            Some(found) => differences(row, found),
-            None if target.dry_run => Fate::Made,
-            None => {
-                let asked = made(target, row, &uid).await;
-                fate_of(asked.map(|made| found = Some(made)))?
-            }
-        };
+        let mut found = None;
+        let fate = fate_of(brought(target, row, &uid, &mut found).await)?;
         if let Some(found) = &found {
             let (old, new) = (row.id.clone(), found.id.clone());
             report.map(Mapped { kind: Kind::Application, old, new, uid: uid.clone() });
@@ -56,9 +49,25 @@ pub(crate) async fn import(
         if !matches!(fate, Fate::Refused(_)) {
             places.insert(row.id.clone(), Place { uid, exists: found.is_some() });
         }
-        report.add(Kind::Application, &row.id, fate);
+        report.add_with(Kind::Application, &row.id, fate, &row.notes);
     }
     Ok(places)
+}
+
+async fn brought(
+    target: &Target<'_>,
+    row: &App,
+    uid: &str,
+    found: &mut Option<Found>,
+) -> Result<Fate, Failure> {
+    *found = target.api.find(&["app", uid]).await?;
+    if let Some(found) = found {
+        return Ok(differences(row, found));
+    }
+    if !target.dry_run {
+        *found = Some(made(target, row, uid).await?);
+    }
+    Ok(Fate::Made)
 }
 
 async fn made(target: &Target<'_>, row: &App, uid: &str) -> Result<Found, Failure> {

@@ -63,8 +63,8 @@ impl Import<'_> {
         rows: &[Endpoint],
     ) -> Result<(), Failure> {
         for row in rows {
-            let fate = self.one(report, types, row).await?;
-            report.add(Kind::Endpoint, &row.id, fate);
+            let fate = fate_of(self.one(report, types, row).await)?;
+            report.add_with(Kind::Endpoint, &row.id, fate, &row.notes);
         }
         Ok(())
     }
@@ -97,22 +97,22 @@ impl Import<'_> {
             self.map(report, row, &uid, found.id.clone());
             return self.differences(row, &found, &path, &secrets).await;
         }
-        for name in row.event_types_ids.iter().flatten() {
-            let opened = fate_of(types.open(self.target, report, name).await)?;
-            if let Fate::Refused(why) = opened {
-                return Ok(Fate::Refused(format!("event type {name}: {why}")));
+        let names = row.event_types_ids.as_deref().unwrap_or_default();
+        let opened = types.open(self.target, names).await?;
+        if !self.target.dry_run {
+            match self.made(row, &app.uid, &uid, &secrets).await {
+                Ok(id) => self.map(report, row, &uid, id),
+                Err(fault) => {
+                    types.unmake(self.target, opened).await;
+                    return Err(fault);
+                }
             }
         }
-        if self.target.dry_run {
-            return Ok(Fate::Made);
+        for name in opened {
+            let said = "an endpoint names it, and Svix has none: made, and archived".to_owned();
+            report.add_with(Kind::EventType, &name, Fate::Made, &[said]);
         }
-        match self.made(row, &app.uid, &uid, &secrets).await {
-            Ok(id) => {
-                self.map(report, row, &uid, id);
-                Ok(Fate::Made)
-            }
-            Err(fault) => fate_of(Err(fault)),
-        }
+        Ok(Fate::Made)
     }
 
     fn map(&self, report: &mut Report, row: &Endpoint, uid: &str, new: String) {
@@ -157,8 +157,13 @@ impl Import<'_> {
                 api.request(Method::POST, &path, &[], Some(body.to_string().into())).await;
             if let Err(fault) = rotated {
                 // Better none than one that signs with the wrong secret.
-                api.request(Method::DELETE, &path[..4], &[], None).await?;
-                return Err(fault);
+                let gone = api.request(Method::DELETE, &path[..4], &[], None).await;
+                return Err(match gone {
+                    Ok(_) => fault,
+                    Err(left) => Failure::Other(format!(
+                        "{fault}; it is there with too few secrets, delete it: {left}"
+                    )),
+                });
             }
         }
         Ok(made.id)

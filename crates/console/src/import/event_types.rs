@@ -51,11 +51,8 @@ impl EventTypes {
                 let note = "its retry schedule is not taken over: policies are an endpoint's";
                 report.note(format!("event type {}: {note}", row.name));
             }
-            let found = target.api.find::<Found>(&["event-type", &row.name]).await?;
-            let fate = match &found {
-                Some(found) => differences(row, found),
-                None => made(target, row).await?,
-            };
+            let mut found = None;
+            let fate = fate_of(brought(target, row, &mut found).await)?;
             if matches!(fate, Fate::Refused(_)) {
                 all.refused.insert(row.name.clone());
             } else {
@@ -67,16 +64,39 @@ impl EventTypes {
         Ok(all)
     }
 
-    /// Sees to it that an endpoint may name this type.
+    /// One that is not taken over, so that no endpoint may name it.
+    pub(crate) fn refuse(&mut self, name: &str) {
+        self.refused.insert(name.to_owned());
+    }
+
+    /// Sees to it that an endpoint may name these types; gives those that were made for it.
     pub(crate) async fn open(
         &mut self,
         target: &Target<'_>,
-        report: &mut Report,
-        name: &str,
-    ) -> Result<(), Failure> {
-        if self.refused.contains(name) {
-            return Err(Failure::Refused("is refused".to_owned()));
+        names: &[String],
+    ) -> Result<Vec<String>, Failure> {
+        if let Some(name) = names.iter().find(|name| self.refused.contains(*name)) {
+            return Err(Failure::Refused(format!("event type {name}: is refused")));
         }
+        let mut made = Vec::new();
+        for name in names {
+            match self.open_one(target, name).await {
+                Ok(true) => made.push(name.clone()),
+                Ok(false) => {}
+                Err(fault) => {
+                    self.unmake(target, made).await;
+                    return Err(match fault {
+                        Failure::Unreachable(_) | Failure::Closed => fault,
+                        fault => Failure::Refused(format!("event type {name}: {fault}")),
+                    });
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// Says whether it had to be made.
+    async fn open_one(&mut self, target: &Target<'_>, name: &str) -> Result<bool, Failure> {
         let known = match self.archived.get(name) {
             Some(archived) => Some(*archived),
             None => {
@@ -84,11 +104,6 @@ impl EventTypes {
                 found.map(|found| found.archived)
             }
         };
-        if known.is_none() {
-            report.note(format!(
-                "event type {name}: an endpoint names it, and Svix has none: made, and archived"
-            ));
-        }
         if known != Some(false) && !target.dry_run {
             let (method, path, body) = match known {
                 None => {
@@ -101,17 +116,49 @@ impl EventTypes {
             self.opened.push(name.to_owned());
         }
         self.archived.insert(name.to_owned(), false);
-        Ok(())
+        Ok(known.is_none())
     }
 
-    /// Archives what was opened.
+    /// The endpoint that these were made for is not made. One that cannot be taken away again is
+    /// archived with the others.
+    pub(crate) async fn unmake(&mut self, target: &Target<'_>, made: Vec<String>) {
+        for name in made {
+            let path = ["event-type", &name];
+            let gone = target.dry_run
+                || target
+                    .api
+                    .request(Method::DELETE, &path, &[("expunge", "true")], None)
+                    .await
+                    .is_ok();
+            if gone {
+                self.archived.remove(&name);
+                self.opened.retain(|other| *other != name);
+            }
+        }
+    }
+
+    /// Archives what was opened; one that cannot be keeps no other open.
     pub(crate) async fn close(&mut self, target: &Target<'_>) -> Result<(), Failure> {
+        let mut closed = Ok(());
         for name in self.opened.drain(..) {
             let body = json!({"archived": true}).to_string();
             let path = ["event-type", &name];
-            target.api.request(Method::PATCH, &path, &[], Some(body.into())).await?;
+            let asked = target.api.request(Method::PATCH, &path, &[], Some(body.into())).await;
+            closed = closed.and_then(|()| asked.map(drop));
         }
-        Ok(())
+        closed
+    }
+}
+
+async fn brought(
+    target: &Target<'_>,
+    row: &EventType,
+    found: &mut Option<Found>,
+) -> Result<Fate, Failure> {
+    *found = target.api.find(&["event-type", &row.name]).await?;
+    match found {
+        Some(found) => Ok(differences(row, found)),
+        None => made(target, row).await,
     }
 }
 
@@ -126,8 +173,8 @@ async fn made(target: &Target<'_>, row: &EventType) -> Result<Fate, Failure> {
     body.set("deprecated", &row.deprecated)?;
     body.set_some("featureFlag", row.feature_flag.as_ref())?;
     body.set_some("schemas", schemas(row))?;
-    let asked = target.api.request(Method::POST, &["event-type"], &[], Some(body.bytes())).await;
-    fate_of(asked.map(drop))
+    target.api.request(Method::POST, &["event-type"], &[], Some(body.bytes())).await?;
+    Ok(Fate::Made)
 }
 
 fn schemas(row: &EventType) -> Option<&RawValue> {

@@ -64,12 +64,14 @@ impl Fate {
     }
 }
 
-/// The fate of a thing that the server was asked to make; without an answer nothing goes on.
-pub(crate) fn fate_of(asked: Result<(), Failure>) -> Result<Fate, Failure> {
-    match asked {
-        Ok(()) => Ok(Fate::Made),
-        Err(Failure::Refused(why)) => Ok(Fate::Refused(why)),
-        Err(fault) => Err(fault),
+/// The fate of one thing: what cannot be taken over is refused, and the rest goes on; without an
+/// answer nothing does.
+pub(crate) fn fate_of(brought: Result<Fate, Failure>) -> Result<Fate, Failure> {
+    match brought {
+        Err(Failure::Refused(why) | Failure::Usage(why) | Failure::Other(why)) => {
+            Ok(Fate::Refused(why))
+        }
+        other => other,
     }
 }
 
@@ -100,6 +102,15 @@ impl Report {
     /// One more.
     pub(crate) fn add(&mut self, kind: Kind, name: &str, fate: Fate) {
         self.fates.push((kind, name.to_owned(), fate));
+    }
+
+    /// One that is taken over, and what is said of it; of one that is refused its reason is enough.
+    pub(crate) fn add_with(&mut self, kind: Kind, name: &str, fate: Fate, notes: &[String]) {
+        if !matches!(fate, Fate::Refused(_)) {
+            let kind = name_of(kind).0;
+            self.notes.extend(notes.iter().map(|note| format!("{kind} {name}: {note}")));
+        }
+        self.add(kind, name, fate);
     }
 
     /// Something that was not taken over, though what has it was.

@@ -55,6 +55,9 @@ struct Named {
 
 /// The only application there is.
 pub(super) async fn only_app(api: &Api) -> Result<String, Failure> {
+    if let Some(own) = api.app_of_token() {
+        return Ok(own);
+    }
     let answer = api.request(Method::GET, &["app"], &[("limit", "2")], None).await;
     let page: Page<Named> = match answer {
         Err(Failure::Refused(said)) => {

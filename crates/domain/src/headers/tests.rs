@@ -40,6 +40,8 @@ fn system_headers_cannot_be_replaced() {
         "X-Idempotency-Key",
         "transfer-encoding",
         "te",
+        "traceparent",
+        "TraceState",
         "trailer",
         "trailers",
         "upgrade",

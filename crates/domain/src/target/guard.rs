@@ -136,7 +136,7 @@ fn opens(net: IpNet, ip: IpAddr) -> bool {
 }
 
 /// A net of v4-mapped addresses as the IPv4 net that it dials.
-fn canonical(net: IpNet) -> IpNet {
+pub(crate) fn canonical(net: IpNet) -> IpNet {
     if let IpNet::V6(six) = net
         && let Some(four) = six.addr().to_ipv4_mapped()
         && let Some(bits) = six.prefix_len().checked_sub(96)

@@ -245,7 +245,7 @@ proptest! {
         match judge(&case, &mut Seeded::new(seed)) {
             Verdict::Retry { due_at, delay, term, budget_used } => {
                 prop_assert_eq!(budget_used, used + 1);
-                prop_assert!(budget_used < settings.attempts_max);
+                prop_assert!(budget_used < settings.sends_max());
                 prop_assert!(due_at <= limit && now < limit);
                 prop_assert_eq!(due_at, now.plus(delay));
                 prop_assert!(term != Term::AgeLimit || due_at == limit);
@@ -253,7 +253,7 @@ proptest! {
                 prop_assert!(!expired(&next, settings.age_max, due_at), "it can be made");
             }
             Verdict::Dead(DeadReason::Exhausted) => {
-                prop_assert!(used >= settings.attempts_max.saturating_sub(1));
+                prop_assert!(used >= settings.sends_max().saturating_sub(1));
             }
             Verdict::Dead(DeadReason::Expired) => prop_assert!(now >= limit),
             other => prop_assert!(false, "{:?}", other),

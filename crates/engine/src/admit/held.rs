@@ -42,13 +42,18 @@ pub struct Held {
     /// Until then; past, one delivery is let through, and what it comes to decides. `None`: until
     /// somebody ends it.
     pub until: Option<Timestamp>,
+    /// Of refusals: when the first of the run came.
+    pub run: Option<Timestamp>,
 }
 
 impl Gate {
     /// What holds the lane beside the breaker: of several, what lasts longest.
     pub fn held(&self, now: Timestamp) -> Option<Held> {
         let head = self.hold.head().filter(|head| *head > now);
-        let of = |by, until: Option<Timestamp>| until.map(|until| Held { by, until: Some(until) });
+        let run = |by| self.refusals.holding().filter(|_| by == HeldBy::Refusals);
+        let of = |by, until: Option<Timestamp>| {
+            until.map(|until| Held { by, until: Some(until), run: run(by) })
+        };
         let all = [
             of(HeldBy::Head, head),
             of(HeldBy::RetryAfter, self.hold.of_receiver()),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use domain::ids::MessageKey;
 use domain::limits::REJECTED_RUN_MAX;
 use resilience::Timestamp;
+use store::ledger::LaneState;
 
 use super::decision::Decision;
 use super::hold::is_over;
@@ -22,6 +23,8 @@ const HOLD_MAX: Duration = Duration::from_secs(600);
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     run: u32,
+    /// When the first of the run came.
+    began: Option<Timestamp>,
     last: Option<MessageKey>,
     until: Option<Timestamp>,
     /// When `until` was set.
@@ -34,8 +37,10 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    pub(super) fn restore(until: Option<Timestamp>, held_for: Duration, now: Timestamp) -> Self {
-        Self { until, since: now, held_for, ..Self::default() }
+    pub(super) fn restore(kept: &LaneState, now: Timestamp) -> Self {
+        let (until, held_for) = (kept.rejected_until, kept.rejected_for);
+        let began = kept.rejected_since.filter(|_| until.is_some());
+        Self { began, until, since: now, held_for, ..Self::default() }
     }
 
     pub(super) fn decide(&self, now: Timestamp) -> Decision {
@@ -78,6 +83,9 @@ impl Refusals {
     ) -> Option<Timestamp> {
         if epoch != self.epoch {
             return None;
+        }
+        if self.run == 0 && self.until.is_none() {
+            self.began = Some(now);
         }
         if self.last != Some(message) {
             self.run = self.run.saturating_add(1);
@@ -127,6 +135,16 @@ impl Refusals {
         let lifted = self.until.is_some();
         *self = Self { epoch: self.epoch + 1, ..Self::default() };
         lifted
+    }
+
+    /// The run that a refusal of a send begun under `epoch` belongs to.
+    pub(super) fn run_of(&self, epoch: u64) -> Option<Timestamp> {
+        self.began.filter(|_| epoch == self.epoch)
+    }
+
+    /// The run that holds the lane.
+    pub(super) fn holding(&self) -> Option<Timestamp> {
+        self.began.filter(|_| self.until.is_some())
     }
 
     pub(super) const fn until(&self) -> Option<Timestamp> {

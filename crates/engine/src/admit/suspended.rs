@@ -44,6 +44,7 @@ impl Gate {
         if self.suspension.on.is_none() {
             self.breaker.end_wait(now);
             self.suspension.begin(self.settings.suspending, now);
+            self.note_outage(now);
         }
     }
 
@@ -55,6 +56,7 @@ impl Gate {
         let was_open = self.breaker.snapshot().open_until.is_some();
         self.breaker.reset(now);
         self.window.restart();
+        self.note_outage(now);
         let change = was_open.then_some(Change::Closed);
         Settled { change, resumed: true, ..Settled::default() }
     }
@@ -73,6 +75,7 @@ impl Gate {
     pub fn undo(&mut self, before: &LaneState, now: Timestamp) {
         self.breaker.force(before.breaker.forced, now);
         self.suspension = Suspension::restore(before, now);
+        self.outage = before.outage;
     }
 
     /// `suspended`, `closed`, `open` or `halfOpen`; a forced state counts as what it is.

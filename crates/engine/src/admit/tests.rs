@@ -2,11 +2,13 @@
 //!
 //! Never: a clock or a chance but the ones passed in.
 
-use resilience::Seeded;
+use resilience::{Forced, Seeded};
 
 use super::*;
 
 mod ends;
+mod forced;
+mod outages;
 mod probes;
 mod suspension;
 

@@ -3,7 +3,6 @@
 //! Never: a send; whether a message goes out is seen in its pending row.
 
 use domain::application::AppSnapshot;
-use domain::ids::AppKey;
 use domain::message::Message;
 use resilience::ManualClock;
 use store::conformance::world::{ORG, World as Stored, all};
@@ -41,7 +40,7 @@ impl World {
     fn announcer(&self) -> Announcer {
         let stores = self.stored.stores.clone();
         let roster = Arc::new(Roster::new(Arc::clone(&stores.directory)));
-        Announcer::new(stores, roster, wording)
+        Announcer::new(stores, roster, wording, Tracing::default())
     }
 
     /// A new endpoint of the organisation, as it is announced.

@@ -31,11 +31,13 @@ fn endpoint(expires_at: &[Option<Timestamp>]) -> Arc<Endpoint> {
 async fn nothing_is_sent_that_nobody_signs() {
     let transport = Arc::new(ScriptedTransport::new(|_| Script::status(200)));
     let clock = Arc::new(ManualClock::new(NOW));
-    let courier = Courier::new(&Settings::default(), Arc::clone(&transport) as _, clock);
+    let courier =
+        Courier::new(&Settings::default(), Arc::clone(&transport) as _, clock, Tracing::default());
     let envelope = Envelope {
         id: PublicId::new(2, [0; 12]),
         payload: Bytes::from_static(b"{}"),
         content_type: ContentType::Json,
+        trace: None,
     };
     let errand = Errand { number: 1, trigger: Trigger::Scheduled };
     for expired in [endpoint(&[]), endpoint(&[Some(NOW), Some(NOW.minus(Duration::from_secs(1)))])]

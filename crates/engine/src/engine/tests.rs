@@ -2,7 +2,11 @@
 //!
 //! Never: real time; a gate says when the ledger answers.
 
+mod alerts;
+mod health;
 mod holds;
+mod homes;
+mod recovery;
 mod retention;
 mod rig;
 mod storage;
@@ -104,9 +108,11 @@ async fn world(script: fn() -> Script) -> World {
         transport: Arc::new(ScriptedTransport::new(move |_| script())),
         clock,
         chance: Box::new(Seeded::new(1)),
+        tracing: Default::default(),
         observer: Arc::new(Unobserved),
         wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
         mailer: None,
+        alerting: None,
         inflight_path: None,
     };
     let attached = Arc::clone(&store);
@@ -126,6 +132,7 @@ impl World {
             content_type: ContentType::Json,
             retention_hours: None,
             deliver_at: None,
+            trace: None,
         };
         let org = PublicId::parse(Kind::Organisation, ORG).unwrap();
         let post =

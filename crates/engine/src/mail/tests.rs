@@ -41,6 +41,10 @@ impl Mailer for Fake {
             }
         })
     }
+
+    fn send_alert(&self, letter: AlertLetter) -> Mailing<'_> {
+        panic!("no alert is sent here: {letter:?}")
+    }
 }
 
 struct Desk {

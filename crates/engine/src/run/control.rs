@@ -12,7 +12,7 @@ use store::ledger::LaneState;
 use tokio::sync::oneshot;
 
 use super::lane::{Home, Lane, server_gate};
-use super::{Asked, Command, Dispatcher};
+use super::{Asked, Command, Dispatcher, home};
 use crate::admit::Gate;
 use crate::parts::{BreakerView, ByHand};
 
@@ -54,6 +54,12 @@ impl Dispatcher {
         order: ByHand,
         reply: oneshot::Sender<Result<(), StoreError>>,
     ) {
+        if self.homes.of(endpoint) == home::Home::Elsewhere {
+            // It went while the order was on its way.
+            let told = self.stores.nodes.order(endpoint, order.into());
+            tokio::spawn(async move { reply.send(told.await) });
+            return;
+        }
         let now = self.clock.now();
         let lane = self.lanes.entry(endpoint).or_insert_with(Lane::new);
         let known = match &mut lane.home {
@@ -182,10 +188,11 @@ impl Dispatcher {
 fn view(gate: &Gate, now: Timestamp) -> BreakerView {
     let snapshot = gate.breaker().snapshot();
     let suspended = gate.suspended();
+    let open_until = snapshot.open_until.filter(|_| snapshot.forced.is_none());
     BreakerView {
         state: gate.state_name(now),
         since: suspended.map_or(snapshot.since, |on| on.since),
-        open_until: suspended.map_or(snapshot.open_until, |on| Some(on.probe_at)),
+        open_until: suspended.map_or(open_until, |on| Some(on.probe_at)),
         consecutive_failures: gate.breaker().consecutive_failures(),
         forced: snapshot.forced,
         hold: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::attempt::{Attempt, Failure, FailureKind, Outcome};
-use domain::classify::{Class, classify};
+use domain::classify::{Class, classify, describe};
 use domain::dead_letter::DeadReason;
 use domain::delivery::{CancelReason, Pending};
 use domain::endpoint::Endpoint;
@@ -60,8 +60,8 @@ impl Dispatcher {
             Ended::NotBegun => {
                 self.release_pass(&flight, now);
                 self.put_back(Item { pending: flight.pending, envelope: None });
-                if !self.draining {
-                    self.pause(now);
+                if !self.draining && !self.homes.breaks_off(endpoint) {
+                    self.pause("the send could not be begun", now);
                 }
             }
             Ended::Broken => self.judge_broken(flight, now),
@@ -76,9 +76,13 @@ impl Dispatcher {
         }
     }
 
-    fn pause(&mut self, now: Timestamp) {
+    fn pause(&mut self, reason: &str, now: Timestamp) {
+        let is_news = !self.own_fault.is_on_trial();
         let pause = self.own_fault.pause(now);
-        tracing::warn!(pause_ms = pause.as_millis(), "sending paused: the fault is on this side");
+        // Those that follow until something is reached are the same pause.
+        if is_news {
+            tracing::warn!(reason, "sending paused: the fault is on this side");
+        }
         self.observer.observe(&Event::SendingPaused { pause });
     }
 
@@ -89,11 +93,16 @@ impl Dispatcher {
             Outcome::Failed(failure) => failure.kind.before_connection(),
         };
         let internal = class == Class::Internal;
-        match endpoint.spec.target.host_for_dns() {
+        let was_on_trial = self.own_fault.is_on_trial();
+        let is_ours = match endpoint.spec.target.host_for_dns() {
             _ if class == Class::Forbidden => false,
             Host::Name(name) => self.own_fault.observe(name, before, internal),
             Host::Ip(address) => self.own_fault.observe(address, before, internal),
+        };
+        if was_on_trial && !self.own_fault.is_on_trial() {
+            tracing::info!("sending goes on: the fault on this side is over");
         }
+        is_ours
     }
 
     fn judge(&mut self, flight: Flight, attempt: Attempt, now: Timestamp) {
@@ -104,7 +113,7 @@ impl Dispatcher {
         let mut class = classify(&attempt, &known.retry_on);
         if self.is_own_fault(&endpoint, &attempt, class) {
             class = Class::Internal;
-            self.pause(now);
+            self.pause(&describe(&attempt).unwrap_or_default(), now);
         }
         self.telemetry.attempted(class, attempt.took);
         let settled = match pass {
@@ -187,6 +196,7 @@ impl Dispatcher {
         let Some(mut record) = record::of_attempt(judged, state, &mut *self.chance) else { return };
         record.disable = record.disable.filter(|_| disables);
         record.news.breaker = told;
+        record.run = settled.run;
         let (endpoint, class) = (Some(endpoint), Some(class));
         self.results_push(Entry { record, endpoint, class, settled, retry_at, keeps_place });
     }

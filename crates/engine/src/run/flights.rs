@@ -181,8 +181,14 @@ impl Flights {
 
     /// Aborts every send.
     pub(super) fn abort(&self) {
-        for task in self.slots.iter().flatten().filter_map(|flight| flight.task.as_ref()) {
-            task.abort();
+        self.abort_those(|_| true);
+    }
+
+    /// Aborts sends to some endpoints.
+    pub(super) fn abort_those(&self, which: impl Fn(EndpointKey) -> bool) {
+        let flights = self.slots.iter().flatten();
+        for flight in flights.filter(|flight| which(flight.pending.endpoint)) {
+            flight.task.iter().for_each(AbortHandle::abort);
         }
     }
 

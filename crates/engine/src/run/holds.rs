@@ -14,10 +14,11 @@ use domain::ids::{EndpointKey, MessageKey};
 use resilience::Timestamp;
 use store::StoreError;
 use store::ledger::LaneState;
+use store::nodes::Order;
 use tokio::sync::oneshot;
 
 use super::lane::{Home, Known, Lane, server_gate};
-use super::{Command, Dispatcher};
+use super::{Command, Dispatcher, home};
 use crate::admit::{Decision, Gate, Held, HeldBy, Settled};
 use crate::parts::NextSend;
 
@@ -25,6 +26,9 @@ impl Dispatcher {
     /// A copy of an endpoint was read, perhaps a newer one than its lane has.
     pub(super) fn take_in(&mut self, endpoint: &Arc<Endpoint>, now: Timestamp) {
         let key = endpoint.key;
+        if !self.homes.serves(key) {
+            return;
+        }
         let Some(lane) = self.lanes.get_mut(&key) else { return };
         match &mut lane.home {
             Home::Known(known) => {
@@ -59,6 +63,7 @@ impl Dispatcher {
             && kept.rejected_until.take().is_some()
         {
             kept.rejected_for = Duration::ZERO;
+            kept.rejected_since = None;
             let state = kept.clone();
             self.keep_lane(state);
         }
@@ -83,6 +88,10 @@ impl Dispatcher {
     /// Somebody put this delivery back by hand: if refusals hold its lane, it finds out whether the
     /// receiver still refuses.
     pub(super) fn let_one(&mut self, endpoint: EndpointKey, message: MessageKey) {
+        if self.homes.of(endpoint) == home::Home::Elsewhere {
+            drop(self.stores.nodes.order(endpoint, Order::LetOne(message)));
+            return;
+        }
         let now = self.clock.now();
         let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
         match &mut lane.home {
@@ -168,7 +177,7 @@ impl Lane {
     /// What holds it beside its breaker.
     pub(super) fn held(&self, now: Timestamp) -> Option<Held> {
         let Home::Known(known) = &self.home else { return None };
-        let gap = || Some(Held { by: HeldBy::Gap, until: None });
+        let gap = || Some(Held { by: HeldBy::Gap, until: None, run: None });
         if self.is_at_gap() { gap() } else { known.gate.held(now) }
     }
 }

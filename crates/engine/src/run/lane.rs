@@ -38,8 +38,18 @@ pub(super) struct Known {
     pub(super) kept: Option<LaneState>,
     /// A send was answered 410, and the endpoint has not been read again since.
     pub(super) gone: bool,
+    /// Questions whether it is well.
+    pub(super) asking: Asking,
     /// A move of the breaker whose notice was not written.
     untold: Option<News>,
+}
+
+/// What is remembered of the questions to an endpoint whether it is well.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asking {
+    /// When the last one went.
+    pub(super) last: Option<Timestamp>,
+    pub(super) is_out: bool,
 }
 
 /// What a newer copy of an endpoint changed.
@@ -202,6 +212,7 @@ impl Known {
             gate,
             kept,
             gone: false,
+            asking: Asking::default(),
             untold: None,
             endpoint,
         }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::nodes::Chore;
 use resilience::Timestamp;
 use store::StoreError;
 use store::prune::Pruned;
@@ -19,7 +20,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 impl Dispatcher {
     /// Begins to prune, if it is time.
     pub(super) fn prune(&mut self, now: Timestamp) {
-        if !self.draining && self.pruner.begin(now) {
+        let does = self.share.does(Chore::Prune);
+        if does && !self.draining && self.pruner.begin(now) {
             self.prune_piece(Duration::ZERO);
         }
     }
@@ -38,8 +40,11 @@ impl Dispatcher {
         match answer {
             Ok(pruned) => {
                 self.telemetry.pruned.count(pruned.counts);
-                if self.pruner.done(&pruned) && !self.draining {
+                let more = self.pruner.done(&pruned);
+                if more && !self.draining && self.share.does(Chore::Prune) {
                     self.prune_piece(PAUSE);
+                } else if more {
+                    self.pruner.failed();
                 }
             }
             Err(error) => {

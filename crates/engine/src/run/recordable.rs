@@ -10,6 +10,7 @@ use resilience::Timestamp;
 use store::StoreError;
 use store::ledger::Follow;
 
+use super::home::Home;
 use super::{Command, Dispatcher};
 
 impl Dispatcher {
@@ -34,6 +35,8 @@ impl Dispatcher {
             return self.storage_tried(answer, now);
         }
         self.suspects.kept();
+        let homes = &self.homes;
+        self.suspects.keep_only(|endpoint| homes.of(endpoint) != Home::Elsewhere);
         self.flights.forget_found();
         self.storage.go_on(now);
     }
@@ -58,7 +61,7 @@ impl Dispatcher {
 
     /// Whether nothing is sent because of a fault on this side.
     pub(super) fn is_paused(&self) -> bool {
-        self.own_fault.is_on_trial() || self.storage.holds_back()
+        self.own_fault.is_on_trial() || self.storage.is_at_fault()
     }
 
     /// At the end: what was sent and could not be written down is sent again.

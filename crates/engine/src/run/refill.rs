@@ -16,18 +16,15 @@ use store::queue::DueRows;
 
 use super::due::is_due;
 use super::lane::{Home, Lane};
-use super::{Command, Dispatcher, SLEEP_MAX};
-use crate::admit::HeldBy;
+use super::{Command, Dispatcher, SLEEP_MAX, home};
 use crate::lanes::{Item, Offered, id_of};
 
 /// Endpoints read by one poll.
-const POLL_MAX: usize = 1_000;
+pub(super) const POLL_MAX: usize = 1_000;
 /// A row that is due for less than this may simply be on its way.
 const POLL_GRACE: Duration = Duration::from_secs(1);
 /// A failed read is made again after this.
 pub(super) const READ_AGAIN: Duration = Duration::from_millis(250);
-/// Lanes kept before idle ones are forgotten.
-const LANES_MAX: usize = 20_000;
 
 impl Dispatcher {
     /// At start: every endpoint with pending rows gets a lane that knows its next due time.
@@ -56,7 +53,7 @@ impl Dispatcher {
         }
     }
 
-    fn rest_or_turn(&mut self, endpoint: EndpointKey) {
+    pub(super) fn rest_or_turn(&mut self, endpoint: EndpointKey) {
         match self.lanes.get(&endpoint).and_then(|lane| lane.book.next_due()) {
             Some(due) => self.set_timer(endpoint, due),
             None => self.enqueue(endpoint),
@@ -67,11 +64,20 @@ impl Dispatcher {
     pub(super) fn fresh(&mut self, rows: Vec<Fresh>, now: Timestamp) {
         for Fresh { pending, endpoint, envelope } in rows {
             let key = pending.endpoint;
+            match self.homes.of(key) {
+                // It went before this was handled; whoever serves it finds it in the store.
+                home::Home::Elsewhere => continue,
+                home::Home::Coming => {
+                    self.lanes.entry(key).or_insert_with(Lane::new).book.park();
+                    continue;
+                }
+                home::Home::Here => {}
+            }
             let lane = self.lanes.entry(key).or_insert_with(Lane::new);
             if let Some(endpoint) = endpoint.filter(|endpoint| lane.lacks(endpoint)) {
                 self.take_in(&endpoint, now);
             }
-            if pending.due_at > now {
+            if !self.until(now).has(&pending) {
                 if let Some(lane) = self.lanes.get_mut(&key) {
                     lane.book.note_due(pending.due_at);
                 }
@@ -112,9 +118,9 @@ impl Dispatcher {
             return;
         }
         let limit = lane.book.begin_refill(room);
-        let queue = Arc::clone(&self.stores.queue);
+        let (queue, until) = (Arc::clone(&self.stores.queue), self.until(now));
         self.report(
-            async move { Command::Refilled(endpoint, queue.due(endpoint, now, limit).await) },
+            async move { Command::Refilled(endpoint, queue.due(endpoint, until, limit).await) },
         );
     }
 
@@ -162,7 +168,7 @@ impl Dispatcher {
         self.poll.next_at = now.plus(SLEEP_MAX);
         let (queue, after) = (Arc::clone(&self.stores.queue), self.poll.after);
         self.report(async move { Command::Polled(queue.endpoints(after, POLL_MAX).await, now) });
-        self.look_after_lanes(now);
+        self.look_around();
         self.flights.cut_overdue();
     }
 
@@ -177,6 +183,9 @@ impl Dispatcher {
         let Ok(read) = read else { return };
         self.poll.after = read.last().filter(|_| read.len() == POLL_MAX).map(|(last, _)| *last);
         for (endpoint, due) in read {
+            if !self.homes.serves(endpoint) {
+                continue;
+            }
             let lane = self.lanes.entry(endpoint).or_insert_with(Lane::new);
             let explained = lane.book.is_parked()
                 || lane.book.is_refilling()
@@ -193,48 +202,6 @@ impl Dispatcher {
                 lane.book.note_due(due);
                 self.set_timer(endpoint, due);
             }
-        }
-    }
-
-    /// Once a second: figures of all lanes, held lanes whose rows grow old, idle lanes to forget.
-    fn look_after_lanes(&mut self, now: Timestamp) {
-        let (mut held, mut open, mut half_open, mut suspended) = (0_u32, 0_u32, 0_u32, 0_u32);
-        let mut holds = [0_u32; HeldBy::ALL.len()];
-        let mut idle = Vec::new();
-        for (endpoint, lane) in &self.lanes {
-            let Home::Known(known) = &lane.home else { continue };
-            let is_held = known.gate.is_held(now);
-            held += u32::from(is_held);
-            match known.gate.state_name(now) {
-                "open" => open += 1,
-                "halfOpen" => half_open += 1,
-                "suspended" => suspended += 1,
-                _ => {}
-            }
-            if let Some(held) = lane.held(now) {
-                holds[held.by as usize] += 1;
-            }
-            let blocked = known.is_strict() && lane.gap.blocks();
-            if is_held || known.is_shut() || blocked {
-                idle.push((*endpoint, blocked));
-            }
-        }
-        self.show();
-        self.telemetry.lanes_held.set(f64::from(held));
-        self.telemetry.holds(holds);
-        self.telemetry.breakers_open.set(f64::from(open));
-        self.telemetry.breakers_half_open.set(f64::from(half_open));
-        self.telemetry.suspended.set(f64::from(suspended));
-        idle.sort_unstable();
-        for (endpoint, blocked) in idle {
-            self.sweep(endpoint, now);
-            if blocked {
-                self.ask_again_of_gap(endpoint);
-            }
-        }
-        self.feed_all();
-        if self.lanes.len() > LANES_MAX {
-            self.lanes.retain(|_, lane| !lane.may_be_forgotten(now));
         }
     }
 

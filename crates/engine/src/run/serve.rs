@@ -5,6 +5,7 @@
 //! Never: a second send for a lane before every other lane with work had its turn.
 
 use domain::ids::EndpointKey;
+use domain::nodes::Standing;
 use resilience::Timestamp;
 
 use super::Dispatcher;
@@ -32,6 +33,7 @@ impl Dispatcher {
                 Step::Until(at) => {
                     self.rest(endpoint);
                     self.set_timer(endpoint, at);
+                    self.ask_health(endpoint, now);
                 }
                 Step::Starved => self.starve(endpoint),
             }
@@ -83,6 +85,7 @@ impl Dispatcher {
     pub(super) fn is_full(&self, now: Timestamp) -> bool {
         let out = self.flights.count();
         self.draining
+            || self.share.standing() != Standing::Holds
             || out >= self.settings.sends_max
             || self.flights.bytes() >= self.settings.send_bytes_max
             || self.results.unrecorded >= self.settings.unrecorded_max
@@ -93,6 +96,9 @@ impl Dispatcher {
     }
 
     fn step(&mut self, endpoint: EndpointKey, now: Timestamp, starts: &mut Vec<TakeOff>) -> Step {
+        if !self.homes.serves(endpoint) {
+            return Step::Rest;
+        }
         self.refill_if_wanted(endpoint, now);
         let Some(lane) = self.lanes.get_mut(&endpoint) else { return Step::Rest };
         if lane.unrecorded >= self.settings.lane_unrecorded_max {

@@ -39,6 +39,7 @@ impl Dispatcher {
         }
     }
 
+    /// What keeps every lane back.
     fn paused(&self, now: Timestamp) -> Option<Paused> {
         if self.draining {
             Some(Paused::Stopping)

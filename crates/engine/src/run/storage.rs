@@ -14,8 +14,10 @@ const EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Nothing was written yet, or a batch of results failed since.
+    /// Nothing was written yet, which is no fault.
     #[default]
+    Untried,
+    /// A batch of results failed since the last write.
     InDoubt,
     Writes,
     Fails,
@@ -33,6 +35,11 @@ impl Storage {
     /// Whether nothing may be sent.
     pub(super) fn holds_back(&self) -> bool {
         self.state != State::Writes
+    }
+
+    /// Whether that is because of a fault, and not because it was only just started.
+    pub(super) const fn is_at_fault(&self) -> bool {
+        matches!(self.state, State::InDoubt | State::Fails)
     }
 
     /// When the next write is due, if one is.

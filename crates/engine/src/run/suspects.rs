@@ -12,6 +12,7 @@ use std::time::Duration;
 use domain::delivery::DeliveryState;
 use domain::ids::{EndpointKey, MessageKey};
 use domain::limits::CRASHES_ALONE_MAX;
+use domain::nodes::Partitions;
 use resilience::Timestamp;
 use store::StoreError;
 use store::history::DeliveryRow;
@@ -104,6 +105,25 @@ impl Suspects {
         let mut suspects = Self { blames, since: now, unkept: true, ..Self::default() };
         suspects.look_for_least();
         Ok(suspects)
+    }
+
+    /// Takes over what another node was careful with.
+    pub(super) fn adopt(&mut self, suspects: impl Iterator<Item = Suspect>) {
+        for Suspect { endpoint, message, crashes, sends } in suspects {
+            self.blames.entry((endpoint, message)).or_insert(Blame { crashes, sends });
+        }
+        self.look_for_least();
+    }
+
+    /// Other nodes serve all other endpoints.
+    pub(super) fn keep_only(&mut self, is_served: impl Fn(EndpointKey) -> bool) {
+        self.blames.retain(|(endpoint, _), _| is_served(*endpoint));
+        self.look_for_least();
+    }
+
+    /// Other nodes serve these from now on.
+    pub(super) fn leave(&mut self, partitions: Partitions) {
+        self.keep_only(|endpoint| !partitions.has(endpoint));
     }
 
     /// Whether the list is to be stored before anything is sent.

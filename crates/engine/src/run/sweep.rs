@@ -82,7 +82,9 @@ impl Dispatcher {
         lane.swept_at = Some(now);
         let limit = lane.book.owned() + OPERATION_ROWS_MAX;
         let queue = Arc::clone(&self.stores.queue);
-        self.report(async move { Command::Swept(endpoint, queue.due(endpoint, now, limit).await) });
+        self.report(async move {
+            Command::Swept(endpoint, queue.due(endpoint, now.into(), limit).await)
+        });
     }
 
     fn take_expired(&mut self, endpoint: EndpointKey, now: Timestamp) -> Option<Item> {

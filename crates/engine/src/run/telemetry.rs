@@ -106,6 +106,8 @@ pub(super) struct Telemetry {
     pub(super) suspended: Gauge,
     pub(super) ids: Gauge,
     paused: Gauge,
+    well: Counter,
+    unwell: Counter,
 }
 
 impl Telemetry {
@@ -134,6 +136,8 @@ impl Telemetry {
             suspended: gauge!("peyk_breakers", "state" => "suspended"),
             ids: gauge!("peyk_lane_ids"),
             paused: gauge!("peyk_sending_paused"),
+            well: counter!("peyk_health_checks_total", "result" => "well"),
+            unwell: counter!("peyk_health_checks_total", "result" => "unwell"),
         }
     }
 
@@ -158,6 +162,11 @@ impl Telemetry {
     pub(super) fn delivered(&self, sends: u32) {
         self.delivered.increment(1);
         self.attempts_to_success.record(f64::from(sends));
+    }
+
+    /// A receiver was asked whether it is well.
+    pub(super) fn asked(&self, is_well: bool) {
+        if is_well { self.well.increment(1) } else { self.unwell.increment(1) }
     }
 
     pub(super) fn cancelled(&self) {

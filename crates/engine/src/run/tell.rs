@@ -59,7 +59,11 @@ impl Dispatcher {
             None => {}
         }
         if let Some(until) = settled.refused_until {
-            self.observer.observe(&Event::RefusalsHeld { endpoint: endpoint(), until });
+            self.observer.observe(&Event::RefusalsHeld {
+                endpoint: endpoint(),
+                until,
+                run: settled.run,
+            });
         }
         if settled.suspended {
             self.observer.observe(&Event::EndpointSuspended { endpoint: endpoint() });

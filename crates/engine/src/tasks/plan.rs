@@ -1,17 +1,19 @@
 //! What the next piece of a task holds: read from where the last one ended, in order.
 //!
 //! A task is about what there was when it began: places and messages that are younger than the
-//! task are not looked at, and so it ends.
+//! task are not looked at, and so it ends. What belongs to an outage may die a little later.
 //! Never: change anything, or decide for good; the store looks again.
 
 use std::sync::Arc;
 
 use domain::application::AppSnapshot;
+use domain::dead_letter::DeadReason;
 use domain::delivery::DeliveryState;
 use domain::endpoint::Endpoint;
 use domain::fanout;
-use domain::ids::{AttemptKey, EndpointKey, MessageKey};
+use domain::ids::{AttemptKey, EndpointKey, MessageKey, key_time};
 use domain::limits::PAGE_ROWS_MAX;
+use resilience::Timestamp;
 use store::dead_letters::DeadFilter;
 use store::history::{AttemptFilter, AttemptRow, MessageFilter, SentFilter};
 use store::page::{Direction, Looked, PageOf};
@@ -20,21 +22,34 @@ use store::{StoreError, Stores};
 
 type Place = (u64, MessageKey, Act);
 
+/// How long an outage that is over still makes dead letters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settling {
+    /// Until then.
+    pub(super) until: Timestamp,
+    /// That is past.
+    pub(super) is_over: bool,
+}
+
 /// Rows looked at for one piece.
 const LOOK_MAX: usize = PAGE_ROWS_MAX;
+/// Rows looked at for one piece at least, where most that are found are wanted: a row that is read
+/// and not sent is read again for the next piece.
+const LOOK_MIN: usize = 16;
 
 /// What is to be sent to an endpoint next, at most `most`.
 pub(super) async fn replays(
     stores: &Stores,
     task: &Task,
     (app, endpoint): (&AppSnapshot, &Arc<Endpoint>),
-    (from, most): (u64, usize),
+    (from, most, settling): (u64, usize, Settling),
 ) -> Result<Piece, StoreError> {
     let search = Search { stores, task, endpoint, from, most };
     match &task.spec.work {
         Work::Recover(during) => search.recover(app, *during).await,
         Work::DeadLetters(letters) if letters.ids.is_empty() => search.letters(app, letters).await,
-        Work::DeadLetters(letters) => Ok(search.named(&letters.ids)),
+        Work::DeadLetters(letters) => search.named(letters).await,
+        Work::Outage(since) => search.outage(app, *since, settling).await,
         Work::Missing(during) => search.missing(*during).await,
         Work::Again(filter, class) => search.again(filter, *class).await,
         Work::Purge => Ok(search.gathered().piece(endpoint.key, None)),
@@ -44,7 +59,7 @@ pub(super) async fn replays(
 /// The next payloads to delete.
 pub(super) async fn purges(stores: &Stores, task: &Task, from: u64) -> Result<Piece, StoreError> {
     let filter = MessageFilter::default();
-    let page = page(from, MessageKey);
+    let page = page(from, MessageKey, LOOK_MAX);
     let found = stores.history.messages(task.spec.app, filter, page, false).await?;
     let mut gathered = Gathered::new(task, from, LOOK_MAX);
     for message in found.rows {
@@ -59,9 +74,9 @@ pub(super) async fn purges(stores: &Stores, task: &Task, from: u64) -> Result<Pi
 }
 
 /// Rows after a place.
-fn page<P>(from: u64, key: impl FnOnce(u64) -> P) -> PageOf<P> {
+fn page<P>(from: u64, key: impl FnOnce(u64) -> P, limit: usize) -> PageOf<P> {
     let beyond = (from > 0).then(|| key(from));
-    PageOf { beyond, direction: Direction::Ascending, limit: LOOK_MAX }
+    PageOf { beyond, direction: Direction::Ascending, limit }
 }
 
 /// What was found, and how far it was looked.
@@ -112,6 +127,11 @@ impl Search<'_> {
         Gathered::new(self.task, self.from, self.most)
     }
 
+    /// So many rows are worth a look where most of them are wanted.
+    fn few(&self) -> usize {
+        self.most.clamp(LOOK_MIN, LOOK_MAX)
+    }
+
     async fn recover(&self, app: &AppSnapshot, during: During) -> Result<Piece, StoreError> {
         // What died before the span had no send in it.
         let filter = DeadFilter { after: during.since, ..DeadFilter::default() };
@@ -120,13 +140,48 @@ impl Search<'_> {
 
     async fn letters(&self, app: &AppSnapshot, letters: &Letters) -> Result<Piece, StoreError> {
         let filter = DeadFilter {
-            reason: letters.reason,
+            reasons: letters.reasons.clone(),
             event_types: letters.event_types.clone(),
             before: letters.during.until,
-            after: letters.during.since,
+            after: letters.during.since.max(letters.run),
+            run: letters.run,
             ..DeadFilter::default()
         };
         self.dead(app, filter, None).await
+    }
+
+    /// What died of an outage, also while it settles if the outage was why: it was too old when its
+    /// turn came at last, or its last send had begun before.
+    async fn outage(
+        &self,
+        app: &AppSnapshot,
+        since: Timestamp,
+        settling: Settling,
+    ) -> Result<Piece, StoreError> {
+        let filter = DeadFilter {
+            app: Some(app.app.key),
+            endpoint: Some(self.endpoint.key),
+            reasons: vec![DeadReason::Exhausted, DeadReason::Expired],
+            after: Some(since),
+            ..DeadFilter::default()
+        };
+        let page = page(self.from, |place| place, self.few());
+        let found = self.stores.dead_letters.list(app.app.org, filter, page).await?;
+        let began = key_time(self.task.id.key());
+        let mut gathered = Gathered { before: END, ..self.gathered() };
+        for letter in found.rows {
+            if !gathered.takes(letter.place) {
+                break;
+            }
+            let is_older = letter.place < self.task.id.key();
+            let is_late = letter.reason == DeadReason::Expired
+                || letter.last_attempt_at.is_some_and(|at| at < began);
+            if is_older || (is_late && letter.dead_at < settling.until) {
+                gathered.acts.push((letter.place, letter.message, Act::Return));
+            }
+        }
+        let so_far = (!settling.is_over).then_some(gathered.reached);
+        Ok(gathered.piece(self.endpoint.key, found.reached.or(so_far)))
     }
 
     /// Dead letters in order of their place, and only those with a send in the span, if there is
@@ -139,7 +194,8 @@ impl Search<'_> {
     ) -> Result<Piece, StoreError> {
         let (app_key, endpoint) = (Some(app.app.key), Some(self.endpoint.key));
         let filter = DeadFilter { app: app_key, endpoint, ..filter };
-        let page = page(self.from, |place| place);
+        let most = if sent.is_some() { LOOK_MAX } else { self.few() };
+        let page = page(self.from, |place| place, most);
         let found = self.stores.dead_letters.list(app.app.org, filter, page).await?;
         let mut gathered = self.gathered();
         for letter in found.rows {
@@ -187,9 +243,8 @@ impl Search<'_> {
     }
 
     /// Dead letters that were asked for one by one; their places are their messages.
-    fn named(&self, ids: &[(EndpointKey, MessageKey)]) -> Piece {
-        let own = ids
-            .iter()
+    async fn named(&self, letters: &Letters) -> Result<Piece, StoreError> {
+        let own = (letters.ids.iter())
             .filter(|(endpoint, message)| *endpoint == self.endpoint.key && message.0 > self.from);
         let mut rest: Vec<MessageKey> = own.map(|(_, message)| *message).collect();
         rest.sort_unstable();
@@ -198,15 +253,18 @@ impl Search<'_> {
             if !gathered.takes(message.0) {
                 break;
             }
-            gathered.acts.push((message.0, message, Act::Replay));
+            let letter = self.stores.dead_letters.dead_letter(message, self.endpoint.key).await?;
+            if letter.is_some_and(|letter| letters.takes(&letter)) {
+                gathered.acts.push((message.0, message, Act::Replay));
+            }
         }
-        gathered.piece(self.endpoint.key, None)
+        Ok(gathered.piece(self.endpoint.key, None))
     }
 
     async fn missing(&self, during: During) -> Result<Piece, StoreError> {
         let filter =
             MessageFilter { before: during.until, after: during.since, ..MessageFilter::default() };
-        let page = page(self.from, MessageKey);
+        let page = page(self.from, MessageKey, LOOK_MAX);
         let found = self.stores.history.messages(self.task.spec.app, filter, page, false).await?;
         let mut gathered = self.gathered();
         for message in found.rows {
@@ -229,7 +287,7 @@ impl Search<'_> {
     }
 
     async fn again(&self, filter: &SentFilter, class: Option<u16>) -> Result<Piece, StoreError> {
-        let page = page(self.from, MessageKey);
+        let page = page(self.from, MessageKey, LOOK_MAX);
         let (app, endpoint) = (self.task.spec.app, self.endpoint.key);
         let found = self.stores.history.messages_to(app, endpoint, filter.clone(), page).await?;
         let mut gathered = self.gathered();

@@ -2,6 +2,8 @@
 //!
 //! Never: a lane; whether there is room is said by each test.
 
+mod reads;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::delivery::{Pending, Trigger};
@@ -61,7 +63,7 @@ impl World {
         let spec = TaskSpec { org: ORG, app, endpoint, work, rate_per_s: None, total: None };
         match self.stored.stores.tasks.start(spec, self.stored.random()).await.unwrap() {
             Started::New(task) => task.id,
-            Started::Overlaps(other) => panic!("overlaps {other:?}"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -108,7 +110,9 @@ fn worker(stored: &Stored, room: &Arc<AtomicBool>) -> Worker {
         let has = room.load(Ordering::SeqCst);
         Box::pin(async move { has })
     });
-    Worker::new(stored.stores.clone(), clock, 10, has_room)
+    let deadline = Duration::from_secs(10);
+    let replaying = Replaying { rate_per_s: 10, automatic: true, deadline };
+    Worker::new(stored.stores.clone(), clock, replaying, has_room)
 }
 
 fn letters() -> Work {
@@ -296,7 +300,7 @@ async fn what_an_endpoint_never_got_is_sent_by_its_filters() {
     let id = world.start(Some(0), Work::Missing(During::default())).await;
     world.settle().await;
     let rows = world.rows(0).await;
-    assert!(rows.iter().all(|row| (row.trigger, row.sends) == (Trigger::Replay, 0)));
+    assert!(rows.iter().all(|row| (row.trigger, row.sends) == (Trigger::Asked, 0)));
     assert_eq!(world.finish(id).await, [missed[0], missed[2]]);
     let id = world.start(Some(0), Work::Missing(During::default())).await;
     assert!(world.finish(id).await.is_empty(), "now it has them all");
@@ -368,8 +372,10 @@ async fn a_send_that_failed_again_still_counts_as_out() {
     world.settle().await;
     for row in world.rows(0).await {
         let failed = samples::answered(&row, 503, world.stored.now());
+        let due_at = world.stored.now().plus(Duration::from_secs(60));
         let follow = Follow::Retry {
-            due_at: world.stored.now().plus(Duration::from_secs(60)),
+            due_at,
+            tried_at: due_at,
             budget_used: 1,
             delay: Duration::from_secs(60),
             term: resilience::Term::Backoff,

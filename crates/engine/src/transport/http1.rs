@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::attempt::{Answer, Failure, FailureKind, Outcome};
+use domain::endpoint::Endpoint;
 use domain::limits;
+use domain::proxy::Proxy;
 use domain::target::{Guard, Target};
 use http::{Request, StatusCode};
 use http_body_util::Full;
@@ -27,7 +29,7 @@ use super::link::Link;
 use super::message::{self, Spare};
 use super::pool::{Bounds, Pool};
 use super::tls::Tls;
-use super::{Outbound, Sending, Sent, Transport};
+use super::{Check, Checking, Outbound, Sending, Sent, Transport};
 
 pub use super::tls::Roots;
 
@@ -42,6 +44,8 @@ pub struct HttpOptions {
     pub clock: Arc<dyn Clock>,
     /// Whom to trust.
     pub roots: Roots,
+    /// Through what.
+    pub proxy: Option<Proxy>,
     /// Bytes of an answer's body that are read.
     pub read_bytes_max: usize,
     /// Bytes of an answer's body that are kept.
@@ -62,6 +66,7 @@ impl HttpOptions {
             resolver,
             clock,
             roots: Roots::Platform,
+            proxy: None,
             read_bytes_max: limits::RESPONSE_BYTES_READ_MAX,
             keep_bytes_max: limits::RESPONSE_BYTES_KEPT_MAX,
             idle_per_origin_max: 256,
@@ -85,9 +90,10 @@ struct Inner {
 impl HttpTransport {
     /// Starts without a connection; must be called on a runtime, since idle connections are swept.
     pub fn new(options: HttpOptions) -> Self {
-        let HttpOptions { guard, resolver, clock, roots, .. } = options;
+        let HttpOptions { guard, resolver, clock, roots, proxy, .. } = options;
+        let tls = Tls::new(roots, Arc::clone(&clock));
         Self(Arc::new(Inner {
-            connector: Connector { guard, resolver, tls: Tls::new(roots, Arc::clone(&clock)) },
+            connector: Connector { guard, resolver, tls, proxy },
             pool: Pool::start(Bounds {
                 per_origin_max: options.idle_per_origin_max,
                 total_max: options.idle_total_max,
@@ -117,6 +123,11 @@ impl Transport for HttpTransport {
             Sent { outcome, took: started.elapsed(), resent }
         })
     }
+
+    fn check(&self, question: Check) -> Checking {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move { inner.check(question).await.unwrap_or(false) })
+    }
 }
 
 /// The deadline of one send, set once.
@@ -142,7 +153,7 @@ impl Inner {
         let mut resent = false;
         if let Some(link) = self.pool.take(message::origin(target)) {
             let spare = Spare::of(&request);
-            match self.exchange(link, request, target, deadline.as_mut()).await {
+            match self.exchange(link, request, of(&endpoint), deadline.as_mut()).await {
                 Ok(answer) => return (Outcome::Answered(answer), false),
                 Err(Lost::Failed(failure)) => return (Outcome::Failed(failure), false),
                 Err(Lost::Unheard(_)) => {
@@ -153,7 +164,7 @@ impl Inner {
         }
         let limit = end.min(Instant::now() + connect_timeout);
         let exchanged = match self.open(target, limit).await {
-            Ok(link) => self.exchange(link, request, target, deadline).await,
+            Ok(link) => self.exchange(link, request, of(&endpoint), deadline).await,
             Err(failure) => Err(Lost::Failed(failure)),
         };
         let outcome = match exchanged {
@@ -163,20 +174,33 @@ impl Inner {
         (outcome, resent)
     }
 
+    /// Over a connection of its own, so that no answer to a delivery is waited for.
+    async fn check(&self, question: Check) -> Option<bool> {
+        let Check { target, headers, deadline, connect_timeout } = question;
+        let request = message::question(&target, headers)?;
+        let end = Instant::now() + deadline;
+        let deadline = std::pin::pin!(sleep_until(end));
+        let limit = end.min(Instant::now() + connect_timeout);
+        let link = self.open(&target, limit).await.ok()?;
+        let answer = self.exchange(link, request, (&target, None), deadline).await.ok()?;
+        Some((200..300).contains(&answer.status))
+    }
+
     async fn open(&self, target: &Target, limit: Instant) -> Result<Link, Failure> {
         let stream = self.connector.connect(target, limit).await?;
         Link::open(stream).await.map_err(|error| fault::exchange(&error))
     }
 
     /// Sends on `link`, reads the answer, and keeps the connection if it can carry another request.
+    /// Names of headers are spelled as the endpoint, if one is named, has them.
     async fn exchange(
         &self,
         mut link: Link,
         request: Request<Full<Bytes>>,
-        target: &Target,
+        (target, spelled): (&Target, Option<&Arc<Endpoint>>),
         mut deadline: Deadline<'_>,
     ) -> Result<Answer, Lost> {
-        let head = within(deadline.as_mut(), link.exchange(request)).await;
+        let head = within(deadline.as_mut(), link.exchange(request, spelled)).await;
         let response = match head {
             Some(Ok(response)) => response,
             Some(Err(error)) => {
@@ -197,6 +221,11 @@ impl Inner {
         self.pool.put(message::origin(target), link);
         Ok(head.with(body))
     }
+}
+
+/// Where deliveries to an endpoint go, and who spells their headers.
+fn of(endpoint: &Arc<Endpoint>) -> (&Target, Option<&Arc<Endpoint>>) {
+    (&endpoint.spec.target, Some(endpoint))
 }
 
 /// Runs `work` until the deadline; `None` if that was first.

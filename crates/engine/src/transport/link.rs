@@ -5,9 +5,11 @@
 //! Never: retry, time out, or outlive its owner; dropping it closes the connection.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use domain::endpoint::Endpoint;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::Full;
@@ -15,6 +17,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 
+use super::spelled::Spelling;
 use super::stream::{Ear, Stream};
 
 /// Bytes of an answer's head that are read before it counts as no HTTP.
@@ -28,6 +31,7 @@ pub(super) struct Link {
     /// `None` once the connection is over.
     driver: Option<Driver>,
     ear: Ear,
+    spelling: Spelling,
 }
 
 impl Link {
@@ -36,7 +40,7 @@ impl Link {
     /// The parser is lenient: nobody sits between the peer and us whom it could confuse, and an
     /// answer refused for a stray header would be sent again although it said 200.
     pub(super) async fn open(stream: Stream) -> hyper::Result<Self> {
-        let ear = stream.ear();
+        let (ear, spelling) = (stream.ear(), stream.spelling());
         let (sender, connection) = Builder::new()
             .max_buf_size(HEAD_BYTES_MAX)
             .max_header_size(HEAD_BYTES_MAX)
@@ -45,15 +49,18 @@ impl Link {
             .ignore_invalid_headers_in_responses(true)
             .handshake(TokioIo::new(stream))
             .await?;
-        Ok(Self { sender, driver: Some(Box::pin(connection)), ear })
+        Ok(Self { sender, driver: Some(Box::pin(connection)), ear, spelling })
     }
 
-    /// Writes a request and waits for the final status and all headers; 1xx are skipped.
+    /// Writes a request, whose headers this endpoint spells if there is one, and waits for the
+    /// final status and all headers; 1xx are skipped.
     pub(super) async fn exchange(
         &mut self,
         request: Request<Full<Bytes>>,
+        endpoint: Option<&Arc<Endpoint>>,
     ) -> hyper::Result<Response<Incoming>> {
         self.ear.reset();
+        self.spelling.set(endpoint);
         let mut answer = std::pin::pin!(self.sender.send_request(request));
         let driver = &mut self.driver;
         std::future::poll_fn(|cx| {

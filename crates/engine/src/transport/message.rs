@@ -33,6 +33,16 @@ pub(super) fn request(
     Some(assemble(Uri::from(path), headers, body))
 }
 
+/// A question to a target: GET, and no body.
+pub(super) fn question(target: &Target, mut headers: HeaderMap) -> Option<Request<Full<Bytes>>> {
+    let (_scheme, host) = origin(target).split_once("://")?;
+    headers.insert(HOST, HeaderValue::from_str(host).ok()?);
+    let path = PathAndQuery::try_from(target.path_and_query()).ok()?;
+    let mut request = assemble(Uri::from(path), headers, Bytes::new());
+    *request.method_mut() = Method::GET;
+    Some(request)
+}
+
 fn assemble(uri: Uri, headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = Method::POST;

@@ -4,6 +4,7 @@
 //! Never: touch the network.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use http::HeaderMap;
 use resilience::RetryAfter;
 use tokio::time::{Instant, sleep};
 
-use super::{Outbound, Sending, Sent, Transport};
+use super::{Check, Checking, Outbound, Sending, Sent, Transport};
 
 /// What comes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,12 +101,26 @@ struct Log {
 pub struct ScriptedTransport {
     script: Box<dyn Fn(&Outbound) -> Script + Send + Sync>,
     log: Arc<Mutex<Log>>,
+    /// What is said to whoever asks.
+    is_well: AtomicBool,
+    questions: AtomicUsize,
 }
 
 impl ScriptedTransport {
     /// Asks `script` at the start of each send.
     pub fn new(script: impl Fn(&Outbound) -> Script + Send + Sync + 'static) -> Self {
-        Self { script: Box::new(script), log: Arc::default() }
+        let (is_well, questions) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Self { script: Box::new(script), log: Arc::default(), is_well, questions }
+    }
+
+    /// From now on receivers say of themselves that they are well, or not.
+    pub fn say_well(&self, is_well: bool) {
+        self.is_well.store(is_well, Ordering::SeqCst);
+    }
+
+    /// How often a receiver was asked since this was last read.
+    pub fn asked(&self) -> usize {
+        self.questions.swap(0, Ordering::SeqCst)
     }
 
     /// Everything that was sent since this was last asked, in order.
@@ -151,6 +166,11 @@ impl Transport for ScriptedTransport {
             };
             Sent { outcome, took: started_at.elapsed(), resent }
         })
+    }
+
+    fn check(&self, _: Check) -> Checking {
+        self.questions.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::ready(self.is_well.load(Ordering::SeqCst)))
     }
 }
 

@@ -1,8 +1,10 @@
 //! The bytes of one connection, plain or under TLS, and an ear that notices when the peer speaks.
 //!
-//! In: a dialled socket. Out: what hyper reads and writes.
-//! Never: dial, close early, or change anything but control characters in heads.
+//! In: a way to the peer. Out: what hyper reads and writes.
+//! Never: dial, close early, or change anything but control characters in heads that come, and the
+//! case of names in those that go.
 
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +13,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
+
+use super::layer::Layer;
+use super::spelled::Spelling;
 
 /// Tells whether a byte of the answer has come in since the last request.
 #[derive(Clone, Debug, Default)]
@@ -32,26 +36,23 @@ impl Ear {
 /// Where the status stands in `HTTP/1.1 200 OK`.
 const STATUS_COLUMN: usize = 9;
 
-enum Wire {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
+/// A dialled socket, or TLS with a proxy over one.
+pub(super) type Way = Layer<TcpStream>;
 
 /// One connection.
 pub(super) struct Stream {
-    wire: Wire,
+    wire: Layer<Way>,
     ear: Ear,
+    spelling: Spelling,
+    /// What is left of a head that was respelled.
+    head: VecDeque<u8>,
 }
 
 impl Stream {
-    /// Over a bare socket.
-    pub(super) fn plain(socket: TcpStream) -> Self {
-        Self::over(Wire::Plain(socket))
-    }
-
-    /// Over TLS.
-    pub(super) fn tls(session: TlsStream<TcpStream>) -> Self {
-        Self::over(Wire::Tls(Box::new(session)))
+    /// Over a way to the peer, or over TLS with the peer.
+    pub(super) fn over(wire: Layer<Way>) -> Self {
+        let (ear, spelling) = Default::default();
+        Self { wire, ear, spelling, head: VecDeque::new() }
     }
 
     /// The ear of this connection.
@@ -59,8 +60,27 @@ impl Stream {
         self.ear.clone()
     }
 
-    fn over(wire: Wire) -> Self {
-        Self { wire, ear: Ear::default() }
+    /// How the names of the next request are spelled.
+    pub(super) fn spelling(&self) -> Spelling {
+        self.spelling.clone()
+    }
+
+    /// Writes what is left of a respelled head, of which `bytes` is what hyper has; `None`: there
+    /// is none.
+    fn poll_head(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Option<Poll<io::Result<usize>>> {
+        if let Some(head) = self.spelling.head(bytes) {
+            self.head = head.into();
+        }
+        if self.head.is_empty() {
+            return None;
+        }
+        let left = &*self.head.make_contiguous();
+        let left = &left[..left.len().min(bytes.len())];
+        let written = Pin::new(&mut self.wire).poll_write(cx, left);
+        if let Poll::Ready(Ok(count)) = written {
+            self.head.drain(..count);
+        }
+        Some(written)
     }
 
     fn listen(&self, bytes: &mut [u8]) {
@@ -106,10 +126,7 @@ impl AsyncRead for Stream {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        ready!(match &mut self.wire {
-            Wire::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
-            Wire::Tls(session) => Pin::new(session).poll_read(cx, buf),
-        })?;
+        ready!(Pin::new(&mut self.wire).poll_read(cx, buf))?;
         self.listen(&mut buf.filled_mut()[before..]);
         Poll::Ready(Ok(()))
     }
@@ -121,24 +138,18 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.wire {
-            Wire::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),
-            Wire::Tls(session) => Pin::new(session).poll_write(cx, bytes),
+        if let Some(written) = self.poll_head(cx, bytes) {
+            return written;
         }
+        Pin::new(&mut self.wire).poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.wire {
-            Wire::Plain(socket) => Pin::new(socket).poll_flush(cx),
-            Wire::Tls(session) => Pin::new(session).poll_flush(cx),
-        }
+        Pin::new(&mut self.wire).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.wire {
-            Wire::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
-            Wire::Tls(session) => Pin::new(session).poll_shutdown(cx),
-        }
+        Pin::new(&mut self.wire).poll_shutdown(cx)
     }
 
     fn poll_write_vectored(
@@ -146,17 +157,15 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.wire {
-            Wire::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
-            Wire::Tls(session) => Pin::new(session).poll_write_vectored(cx, slices),
+        let first = slices.iter().find(|slice| !slice.is_empty());
+        if let Some(written) = first.and_then(|first| self.poll_head(cx, first)) {
+            return written;
         }
+        Pin::new(&mut self.wire).poll_write_vectored(cx, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.wire {
-            Wire::Plain(socket) => socket.is_write_vectored(),
-            Wire::Tls(session) => session.is_write_vectored(),
-        }
+        self.wire.is_write_vectored()
     }
 }
 

@@ -1,6 +1,7 @@
-//! TLS towards receivers: the platform's roots; the configured host is SNI and the name to verify.
+//! TLS towards receivers and a proxy: the platform's roots; the configured host is SNI and the name
+//! to verify.
 //!
-//! In: a dialled socket and the host of the target. Out: a session, or the fault by name.
+//! In: a way to the peer and its host. Out: a session, or the fault by name.
 //! Never: skip a check, verify the dialled address in place of the name, or read the clock itself.
 
 use std::fmt;
@@ -18,12 +19,12 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore,
     SignatureScheme,
 };
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls;
 
 use super::fault;
+use super::layer::Layer;
 
 /// Receivers whose sessions are remembered for a shorter handshake.
 const SESSIONS_MAX: usize = 1_024;
@@ -50,11 +51,11 @@ impl Tls {
     }
 
     /// Shakes hands as `host`; a literal address sends no SNI and must stand in the certificate.
-    pub(super) async fn open(
+    pub(super) async fn open<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         host: Host<'_>,
-        socket: TcpStream,
-    ) -> Result<TlsStream<TcpStream>, Failure> {
+        socket: S,
+    ) -> Result<Layer<S>, Failure> {
         let refuse = |text: &str| fault::failure(FailureKind::Tls, text);
         let connector = self
             .connector
@@ -66,7 +67,9 @@ impl Tls {
             Host::Name(name) => ServerName::try_from(name.trim_end_matches('.').to_owned())
                 .map_err(|_| refuse("the host is not a name that a certificate can hold"))?,
         };
-        connector.connect(name, socket).await.map_err(|error| fault::handshake(&error))
+        let session = connector.connect(name, socket).await;
+        let session = session.map_err(|error| fault::handshake(&error))?;
+        Ok(Layer::Tls(Box::new(session)))
     }
 }
 

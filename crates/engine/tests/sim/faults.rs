@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use domain::ids::{EndpointKey, MessageKey};
 use domain::message::Envelope;
-use engine::mail::{Letter, Mailer, Mailing};
+use domain::until::Until;
+use engine::mail::{AlertLetter, Letter, Mailer, Mailing};
 use resilience::{Chance, Clock, Seeded, Timestamp};
 use store::ledger::{LaneState, Ledger, Record, Recorded, Suspect};
 use store::memory::MemoryStore;
@@ -126,7 +127,7 @@ impl Queue for Lagging {
         self.read(self.inner.endpoints(after, limit))
     }
 
-    fn due(&self, endpoint: EndpointKey, until: Timestamp, limit: usize) -> Reply<'_, DueRows> {
+    fn due(&self, endpoint: EndpointKey, until: Until, limit: usize) -> Reply<'_, DueRows> {
         self.read(self.inner.due(endpoint, until, limit))
     }
 
@@ -174,6 +175,10 @@ pub struct Deaf;
 
 impl Mailer for Deaf {
     fn send(&self, _: Letter) -> Mailing<'_> {
+        Box::pin(std::future::pending())
+    }
+
+    fn send_alert(&self, _: AlertLetter) -> Mailing<'_> {
         Box::pin(std::future::pending())
     }
 }

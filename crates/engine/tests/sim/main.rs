@@ -46,7 +46,8 @@ fn play(seed: u64) -> Result<world::Report, String> {
     ))
 }
 
-/// RA-01 to RA-09, BO-04, BO-05, CB-01 to CB-10, DU-05 to DU-20, QF-01, TM-01, TM-02 under chance.
+/// RA-01 to RA-09, BO-04, BO-05, CB-01 to CB-10, DU-05 to DU-20, QF-01, RP-02, TM-01, TM-02 under
+/// chance.
 #[test]
 fn nothing_is_lost_whatever_happens() {
     if let Some(seed) = chosen() {

@@ -56,6 +56,8 @@ pub struct Known {
     pub deleted: bool,
     /// It was disabled or deleted at some time.
     pub disturbed: bool,
+    /// Dead letters of an outage go back by themselves.
+    pub automatic: bool,
     /// Scheduled sends wait until then.
     pub hold_until: Option<Timestamp>,
     /// When that became known.
@@ -63,9 +65,10 @@ pub struct Known {
 }
 
 impl Known {
-    pub fn new(ordering: Ordering) -> Self {
+    pub fn new(ordering: Ordering, automatic: bool) -> Self {
         Self {
             ordering,
+            automatic,
             shut: false,
             forced_open: false,
             by_hand: false,
@@ -102,7 +105,8 @@ pub struct Oracle {
     pub faults: Vec<String>,
     /// Further deliveries that a crash, a resend or a replay excuses.
     pub excused: BTreeMap<(MessageKey, EndpointKey), u32>,
-    pub replays: BTreeMap<(MessageKey, EndpointKey), u32>,
+    /// Outages that were seen: when each ended.
+    pub outages: BTreeMap<(EndpointKey, Timestamp), Option<Timestamp>>,
     /// Messages whose payload somebody deleted, and when it was gone.
     pub expunged: BTreeMap<MessageKey, Option<Duration>>,
     /// Messages that were stored at some time.
@@ -130,7 +134,7 @@ impl Oracle {
             hits: Vec::new(),
             faults: Vec::new(),
             excused: BTreeMap::new(),
-            replays: BTreeMap::new(),
+            outages: BTreeMap::new(),
             expunged: BTreeMap::new(),
             stored: BTreeSet::new(),
             trace: 0xCBF2_9CE4_8422_2325,
@@ -210,6 +214,7 @@ impl Oracle {
         if seen.number == 0 {
             self.wrong(format!("{seen:?} has no number"));
         }
+        self.watch_outages();
         self.check_bounds(seen);
         if let (Some(Trigger::Scheduled), Some(row)) = (trigger, scheduled) {
             self.check_scheduled(seen, *row, wall);
@@ -326,6 +331,8 @@ impl Oracle {
             .hits
             .iter()
             .all(|hit| (hit.seen.endpoint, hit.seen.message) != (seen.endpoint, seen.message));
+        // What was put back has its place at the end.
+        let first_send = first_send && row.trigger == Trigger::Scheduled;
         if let Some(earlier) = earlier.filter(|_| first_send && !self.stepped) {
             self.wrong(format!("{seen:?} is sent first after {earlier:?}"));
         }
@@ -385,8 +392,21 @@ impl Oracle {
         }
     }
 
+    /// Notes the outages that the store knows of.
+    pub fn watch_outages(&mut self) {
+        for lane in self.lanes() {
+            if let Some(outage) = lane.outage {
+                self.outages.insert((lane.endpoint, outage.since), outage.until);
+            }
+        }
+    }
+
     fn lane(&self, endpoint: EndpointKey) -> Option<LaneState> {
+        self.lanes().into_iter().find(|lane| lane.endpoint == endpoint)
+    }
+
+    fn lanes(&self) -> Vec<LaneState> {
         let lanes = self.store.lane_states().now_or_never().expect("memory answers at once");
-        lanes.expect("memory does not fail").into_iter().find(|lane| lane.endpoint == endpoint)
+        lanes.expect("memory does not fail")
     }
 }

@@ -68,6 +68,7 @@ pub fn settings(chance: &mut Seeded) -> Settings {
         lane_unrecorded_max: one_of(chance, &[2, 8, 64]),
         unrecorded_max: one_of(chance, &[4, 64, 1_024]),
         retention: retention(chance),
+        replay_rate_per_s: one_of(chance, &[1, 10]),
         ..Settings::default()
     }
 }
@@ -116,6 +117,7 @@ pub fn endpoint(chance: &mut Seeded, number: u64) -> EndpointSpec {
         throttle_rate: one_of(chance, &[None, None, Some(2), Some(50)]),
         ordering: one_of(chance, &kinds),
         contact_email: samples::full_endpoint().contact_email,
+        auto_replay: one_of(chance, &[None, None, None, Some(false)]),
         ..samples::endpoint_to(&format!("https://h{number}.example/"))
     }
 }
@@ -141,6 +143,7 @@ pub fn post(chance: &mut Seeded, body: Bytes) -> Post {
         content_type: ContentType::Json,
         retention_hours: None,
         deliver_at: None,
+        trace: None,
     };
     Post { org: ORG, app: IdOrUid::Uid("customer".to_owned()), spec, only: None, key, random }
 }

@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::delivery::DeliveryState;
+use domain::dead_letter::DeadReason;
+use domain::delivery::{DeliveryState, Trigger};
 use domain::ids::{EndpointKey, MessageKey};
 use domain::notice::News;
 use futures_util::FutureExt;
@@ -14,6 +15,7 @@ use store::ledger::{LaneState, Told};
 use store::memory::MemoryStore;
 use store::notices::Notices;
 use store::queue::Queue;
+use store::recoveries::Recoveries;
 
 use super::oracle::{Oracle, Seen};
 
@@ -43,6 +45,7 @@ impl Oracle {
             *self.excused.entry((seen.message, seen.endpoint)).or_default() += 1;
         }
         let lanes = image.lane_states().now_or_never().expect("at once").expect("no failure");
+        self.watch_outages();
         self.check_mails(image, &lanes);
         for (endpoint, known) in &mut self.known {
             known.hold_until = None;
@@ -152,7 +155,36 @@ impl Oracle {
                 }
             }
         }
+        self.check_outages();
         self.check_counts();
+    }
+
+    /// What died of an outage that is over was put back and arrived, where that is wanted.
+    fn check_outages(&mut self) {
+        self.watch_outages();
+        let gone: BTreeSet<MessageKey> = (self.store.all_messages().iter())
+            .filter(|message| message.payload_gone)
+            .map(|message| message.key)
+            .collect();
+        let reasons = vec![DeadReason::Exhausted, DeadReason::Expired];
+        for letter in self.letters(DeadFilter { reasons, ..DeadFilter::default() }) {
+            let known = &self.known[&letter.endpoint];
+            let excused = !known.automatic || known.deleted || known.shut || self.stepped;
+            // It failed again and does not work yet: it is owed still.
+            let owed = self.store.recovery(letter.endpoint).now_or_never();
+            let owed = owed.expect("at once").expect("no failure");
+            let waits = owed.is_some_and(|owed| !owed.ready && letter.dead_at >= owed.since);
+            if excused || waits || gone.contains(&letter.message) {
+                continue;
+            }
+            let holds = |((endpoint, since), until): (&(EndpointKey, Timestamp), &Option<_>)| {
+                let over = until.is_some_and(|until| letter.dead_at <= until);
+                *endpoint == letter.endpoint && letter.dead_at >= *since && over
+            };
+            if self.outages.iter().any(holds) {
+                self.faults.push(format!("{letter:?} died of an outage that is over"));
+            }
+        }
     }
 
     fn check_counts(&mut self) {
@@ -168,14 +200,16 @@ impl Oracle {
                     .push(format!("{delivery:?} was received {count} times, {excused} excused"));
             }
         }
-        let mut made: BTreeMap<(MessageKey, EndpointKey), u32> = BTreeMap::new();
+        // Of each delivery, and how many of them were the first after a replay.
+        let mut made: BTreeMap<(MessageKey, EndpointKey), (u32, u32)> = BTreeMap::new();
         for row in self.store.all_attempts() {
             if !row.attempt.trigger.is_extra() {
-                *made.entry((row.message, row.endpoint)).or_default() += 1;
+                let made = made.entry((row.message, row.endpoint)).or_default();
+                made.0 += 1;
+                made.1 += u32::from(row.attempt.trigger == Trigger::Replay);
             }
         }
-        for (delivery, count) in made {
-            let replays = self.replays.get(&delivery).copied().unwrap_or(0);
+        for (delivery, (count, replays)) in made {
             if count > self.limits.attempts_max * (1 + replays) {
                 self.faults.push(format!("{delivery:?}: {count} attempts, {replays} replays"));
             }

@@ -18,6 +18,9 @@ use resilience::{Chance, Seeded, Timestamp};
 use store::directory::{Directory, NewEndpoint};
 use store::inbox::Accepted;
 use store::memory::MemoryStore;
+use store::page::{Direction, PageOf};
+use store::recoveries::Recoveries;
+use store::tasks::{Task, TaskFilter, TaskKind, TaskStatus, Tasks};
 use tokio::time::sleep;
 
 use super::faults::{Deaf, Lag, Lagging, SimClock};
@@ -38,6 +41,9 @@ pub struct Report {
     pub delivered: u64,
     pub cancelled: u64,
     pub pruned: u64,
+    /// Letters that went back by themselves, and tasks of that which were stopped.
+    pub recovered: u64,
+    pub relapsed: u64,
     pub dead: std::collections::BTreeMap<&'static str, u64>,
     pub events: std::collections::BTreeMap<&'static str, u64>,
     pub simulated: Duration,
@@ -52,6 +58,8 @@ impl Report {
         self.delivered += other.delivered;
         self.cancelled += other.cancelled;
         self.pruned += other.pruned;
+        self.recovered += other.recovered;
+        self.relapsed += other.relapsed;
         self.simulated += other.simulated;
         other
             .dead
@@ -72,6 +80,7 @@ impl Report {
             assert!(self.events.contains_key(event), "never {event}");
         }
         assert!(self.pruned > 0, "no message went");
+        assert!(self.recovered > 0 && self.relapsed > 0, "nothing came back by itself");
         assert!(self.cancelled > 0 && self.delivered > 0 && self.lives > 2 * self.worlds);
     }
 }
@@ -165,13 +174,13 @@ impl World {
         let app = app.now_or_never().expect("at once").expect("an application");
         for number in 0..1 + chance.below(4) {
             let spec = plan::endpoint(&mut chance, number);
-            let ordering = spec.ordering;
+            let (ordering, automatic) = (spec.ordering, spec.auto_replay.unwrap_or(true));
             let new = NewEndpoint { app: app.key, spec, secret: plan::secret(), random: [2; 12] };
             let made = store.create_endpoint(new).now_or_never().expect("at once").expect("made");
             let receiver = plan::receiver(&mut chance);
-            oracle.note((made.key, ordering, &receiver));
+            oracle.note((made.key, ordering, automatic, &receiver));
             oracle.receivers.insert(made.key, receiver);
-            oracle.known.insert(made.key, Known::new(ordering));
+            oracle.known.insert(made.key, Known::new(ordering, automatic));
         }
         let poison = (chance.below(8) == 0).then(|| Bytes::from_static(b"poison"));
         let oracle = Arc::new(Mutex::new(oracle));
@@ -209,9 +218,11 @@ impl World {
             transport: Arc::new(SimTransport(Arc::clone(&self.receivers))),
             clock: Arc::clone(&self.clock) as _,
             chance: Box::new(Seeded::new(self.chance.next_u64())),
+            tracing: Default::default(),
             observer: Arc::clone(&self.watcher) as _,
             wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
             mailer: Some(Arc::new(Deaf)),
+            alerting: None,
             inflight_path: Some(self.inflight.clone()),
         }
     }
@@ -299,11 +310,27 @@ impl World {
             let off = |endpoint: EndpointKey| self.oracle.lock().unwrap().known[&endpoint].shut;
             let waits =
                 |row: &domain::delivery::Pending| !row.trigger.is_extra() || !off(row.endpoint);
-            if !self.store.all_pending().iter().any(waits) {
+            if !self.store.all_pending().iter().any(waits) && !self.is_owed() {
                 return;
             }
             sleep(Duration::from_secs(10)).await;
         }
+    }
+
+    /// Whether dead letters are about to go back by themselves.
+    fn is_owed(&self) -> bool {
+        let running = self.store.running(1).now_or_never().expect("at once").expect("no fault");
+        let ready = self.store.ready(None, 100).now_or_never().expect("at once").expect("no fault");
+        let off = |endpoint: EndpointKey| self.oracle.lock().unwrap().known[&endpoint].shut;
+        !running.is_empty() || ready.iter().any(|recovery| !off(recovery.endpoint))
+    }
+
+    /// Tasks of outages.
+    fn of_outages(&self) -> Vec<Task> {
+        let filter = TaskFilter { kinds: vec![TaskKind::Outage], ..TaskFilter::default() };
+        let page = PageOf { beyond: None, direction: Direction::Ascending, limit: usize::MAX };
+        let found = self.store.tasks(plan::ORG, filter, page).now_or_never();
+        found.expect("at once").expect("no fault").rows
     }
 
     fn operate(&mut self, engine: &Engine, busy: Duration) {
@@ -370,6 +397,8 @@ impl World {
             return Err(oracle.faults.join("\n"));
         }
         let events = self.watcher.counts.lock().unwrap().clone();
+        let tasks = self.of_outages();
+        let stopped = |task: &&Task| task.status == TaskStatus::Stopped;
         let mut report = Report {
             worlds: 1,
             lives: u64::from(oracle.life),
@@ -377,6 +406,8 @@ impl World {
             events,
             simulated: oracle.elapsed(),
             pruned: (oracle.stored.len() - self.store.all_messages().len()) as u64,
+            recovered: tasks.iter().map(|task| task.tally.done).sum(),
+            relapsed: tasks.iter().filter(stopped).count() as u64,
             trace: oracle.trace,
             ..Report::default()
         };

@@ -28,6 +28,7 @@ use super::once::{once, once_read};
 use super::operation::{Operation, Token};
 use super::own;
 use crate::http::auth::Auth;
+use crate::http::capabilities::capabilities;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, flag, text, texts, whole};
 use crate::http::idempotency::{Done, Made, Ticket};
@@ -62,8 +63,10 @@ impl Kept {
         Some(AccessOut { url: format!("{}/portal/#key={token}", self.origin), token })
     }
 
-    fn read(stored: &[u8], tokens: &Tokens) -> Option<Bytes> {
+    /// The answer again; `None` once its token is good no more: then another one is made.
+    fn read(stored: &[u8], tokens: &Tokens, now: Timestamp) -> Option<Bytes> {
         let shown = serde_json::from_slice::<Self>(stored).ok()?.shown(tokens)?;
+        tokens.check(&shown.token, now).ok()?;
         serde_json::to_vec(&shown).ok().map(Bytes::from)
     }
 }
@@ -94,7 +97,7 @@ pub(super) async fn portal(
     fields.finish()?;
     application.map_or(Ok(()), check_application)?;
     let app = app_or_new(&shared, &caller, &app, application).await?;
-    let origin = received.origin();
+    let origin = received.origin(&shared.origin);
     let (peyk, place) = (Arc::clone(&shared), [app.app.key.0.cast_unsigned()]);
     let work = async move |_| {
         let (org, id) = (app.app.org.text(Kind::Organisation), app.app.id.text(Kind::Application));
@@ -105,7 +108,7 @@ pub(super) async fn portal(
         Ok(done.kept_as(&kept))
     };
     let peyk = Arc::clone(&shared);
-    let read = Box::new(move |stored: Bytes| Kept::read(&stored, &peyk.tokens));
+    let read = Box::new(move |stored: Bytes| Kept::read(&stored, &peyk.tokens, peyk.now()));
     once_read(&shared, (&caller, &received), &place, read, work).await
 }
 
@@ -118,22 +121,13 @@ fn body_of(received: &Received) -> &[u8] {
 fn grant(fields: &mut Fields<'_>) -> Grant {
     let range = APP_TOKEN_MIN.as_secs()..=APP_TOKEN_MAX.as_secs();
     let secs = fields.nullable(&["expiry"], None, whole(range));
-    if fields.names("capabilities") {
-        fields.nullable(&["capabilities"], None, no_capabilities);
-    }
     Grant {
+        capabilities: fields.nullable(&["capabilities"], None, capabilities),
         feature_flags: fields.nullable(&["featureFlags"], None, names).unwrap_or_default(),
         session: fields.nullable(&["sessionId"], None, session),
         read_only: fields.nullable(&["readOnly"], None, flag).unwrap_or_default(),
         good_for: secs.map_or(APP_TOKEN_MAX, Duration::from_secs),
     }
-}
-
-/// A token that could do more than it was meant to is worse than none.
-fn no_capabilities(name: &str, value: &Value) -> Result<(), Invalid> {
-    let none = value.as_array().is_some_and(Vec::is_empty);
-    let rule = "are not built yet: leave them out, or use readOnly";
-    if none { Ok(()) } else { Err(Invalid::new(name, rule)) }
 }
 
 fn names(name: &str, value: &Value) -> Result<Vec<String>, Invalid> {

@@ -48,9 +48,15 @@ pub(super) async fn list(
     query: Query,
 ) -> Answered {
     caller.org_only()?;
-    let paging = Paging::ordered(&query, Direction::Ascending)?;
-    let page = paging.page(|text| PublicId::parse(Kind::Application, text))?;
-    let rows = shared.engine.stores().directory.apps(caller.org, page).await?;
+    let seal = shared.iterators.of("applications", caller.org, &[]);
+    let paging = Paging::ordered(&query, Direction::Ascending, seal)?;
+    let directory = &shared.engine.stores().directory;
+    let is_row = async |id: String| {
+        let which = own::id_or_uid(Kind::Application, &id);
+        Ok(directory.app(caller.org, which).await?.is_some())
+    };
+    let page = paging.page(|text| PublicId::parse(Kind::Application, text), is_row).await?;
+    let rows = directory.apps(caller.org, page).await?;
     let list = paging.frame(rows, |app| app.id.text(Kind::Application));
     let list = list.map(|app| ApplicationOut::from(&*app));
     Ok(Answer::json(StatusCode::OK, &list).into_response())
@@ -126,7 +132,7 @@ pub(super) async fn put(
     caller.org_only()?;
     own::can_be_named("app", &app)?;
     let spec = spec_of(Fields::parse(&received.body)?, None)?;
-    let _edit = shared.edits.lock().await;
+    let _edit = shared.edit().await?;
     let which = own::id_or_uid(Kind::Application, &app);
     let found = shared.engine.stores().directory.app(caller.org, which).await?;
     let (status, app) = match found {
@@ -152,7 +158,7 @@ pub(super) async fn patch(
 ) -> Answered {
     caller.org_only()?;
     let fields = Fields::parse(&received.body)?;
-    let _edit = shared.edits.lock().await;
+    let _edit = shared.edit().await?;
     let found = own::app(&shared, &caller, &app).await?;
     let spec = spec_of(fields, Some(&found.app.spec))?;
     let app = changed(&shared, &found.app, spec).await?;

@@ -59,15 +59,24 @@ pub(super) async fn messages(
     let with_content = query.flag("with_content", true)?;
     let expanded = query.flag("expanded_statuses", false)?;
     let message = filter_of(&query)?;
-    let paging = Paging::fixed(&query, Direction::Descending)?.with_far_end(far_end(&message));
-    let page =
-        paging.page(|text| PublicId::parse(Kind::Message, text).map(|id| MessageKey(id.key())))?;
     let standings = standings(&query, expanded)?;
-    let app = own::app(&shared, &caller, &app).await?;
-    let to = own::endpoint_of(&app, &endpoint)?;
-    let filter = SentFilter { message, standings, payloads: with_content };
+    let snapshot = own::app(&shared, &caller, &app).await?;
+    let to = own::endpoint_of(&snapshot, &endpoint)?;
+    let app = snapshot.app.key;
+    let seal = shared.iterators.of("messages to", caller.org, &[to.key.0.cast_unsigned()]);
+    let paging = Paging::fixed(&query, Direction::Descending, seal)?;
+    let paging = paging.with_far_end(far_end(&message));
     let history = &shared.engine.stores().history;
-    let found = history.messages_to(app.app.key, to.key, filter, page).await?;
+    let is_row = async |id: String| {
+        let which = own::id_or_uid(Kind::Message, &id);
+        let Some(found) = history.message(app, which).await? else { return Ok(false) };
+        let sent = history.deliveries(found.key).await?;
+        Ok(sent.iter().any(|sent| sent.endpoint == to.key))
+    };
+    let key_of = |text: &str| PublicId::parse(Kind::Message, text).map(|id| MessageKey(id.key()));
+    let page = paging.page(key_of, is_row).await?;
+    let filter = SentFilter { message, standings, payloads: with_content };
+    let found = history.messages_to(app, to.key, filter, page).await?;
     let bare = |key: MessageKey| PublicId::new(key.0, [0; 12]).text(Kind::Message);
     let list = paging.look(found, |sent| sent.message.id.text(Kind::Message), bare);
     let next = next_sends(&shared, vec![to.key]).await?[0];
@@ -104,20 +113,25 @@ pub(super) async fn destinations(
     query: Query,
 ) -> Answered {
     let expanded = query.flag("expanded_statuses", false)?;
-    let paging = Paging::fixed(&query, Direction::Ascending)?;
-    let page = paging.page(|text| PublicId::parse(Kind::Endpoint, text))?;
     let app = own::app(&shared, &caller, &app).await?;
     let message = own::message_of(&shared, app.app.key, &message).await?;
     let rows = shared.engine.stores().history.deliveries(message.key).await?;
     let mut all = named(&shared, &app, rows).await?;
     all.sort_unstable_by_key(|to| to.endpoint.id);
+    let seal = shared.iterators.of("endpoints of", caller.org, &[message.key.0]);
+    let paging = Paging::fixed(&query, Direction::Ascending, seal)?;
+    let is_row = async |id: String| {
+        let id = PublicId::parse(Kind::Endpoint, &id);
+        Ok(all.iter().any(|to| Some(to.endpoint.id) == id))
+    };
+    let page = paging.page(|text| PublicId::parse(Kind::Endpoint, text), is_row).await?;
     let rows = Paging::cut(&page, all, |to| to.endpoint.id);
     let next = next_sends(&shared, rows.iter().map(|to| to.endpoint.key).collect()).await?;
     let rows = rows.into_iter().zip(next).collect();
     let list = paging.frame(rows, |(to, _): &(Destination, _)| to.endpoint.id.text(Kind::Endpoint));
     let now = shared.now();
     let list = list.map(|(to, next)| {
-        let endpoint = (&*to.endpoint, next, now);
+        let endpoint = (&*to.endpoint, caller.org, next, now);
         DestinationOut::new(endpoint, &to.delivery, (to.deleted, expanded))
     });
     Ok(Answer::json(StatusCode::OK, &list).into_response())

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use domain::ids::{AttemptKey, Kind, PublicId};
+use domain::ids::{AttemptKey, EndpointKey, Kind, PublicId};
 use http::StatusCode;
-use store::history::AttemptRow;
+use store::history::{AttemptFilter, AttemptRow, History};
 use store::page::{Direction, Looked, PageOf};
 
 use super::attempt_filter::attempt_filter;
@@ -19,6 +19,7 @@ use super::views::attempt::AttemptOut;
 use crate::http::auth::Auth;
 use crate::http::extract::Place;
 use crate::http::idempotency::Answer;
+use crate::http::iterators::Seal;
 use crate::http::paging::{ListOut, Paging};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
@@ -43,15 +44,17 @@ pub(super) async fn of_message(
 ) -> Answered {
     let app = own::app(&shared, &caller, &app).await?;
     let message = own::message_of(&shared, app.app.key, &message).await?;
-    let endpoint = match query.get("endpoint_id") {
+    let endpoint = match query.get("endpoint_id")? {
         None => None,
         Some(text) => Some(own::endpoint_of(&app, text)?.key),
     };
     let filter = attempt_filter(&query, endpoint)?;
-    let (paging, page) = asked(&query)?;
+    let list = shared.iterators.of("attempts of", caller.org, &[message.key.0]);
     let history = &shared.engine.stores().history;
+    let is_row = async |id: PublicId| Ok(history.attempt(message.key, id).await?.is_some());
+    let (paging, page) = asked(&query, list, is_row).await?;
     let found = history.attempts_of(message.key, filter, page).await?;
-    answer(&query, &paging, found)
+    answer((&query, caller.org), &paging, found)
 }
 
 pub(super) const OF_DELIVERY: Operation = Operation::new(
@@ -72,10 +75,16 @@ pub(super) async fn of_delivery(
     let endpoint = own::endpoint_of(&app, &endpoint)?;
     let message = own::message_of(&shared, app.app.key, &message).await?;
     let filter = attempt_filter(&query, Some(endpoint.key))?;
-    let (paging, page) = asked(&query)?;
+    let within = [message.key.0, endpoint.key.0.cast_unsigned()];
+    let list = shared.iterators.of("attempts of", caller.org, &within);
     let history = &shared.engine.stores().history;
+    let is_row = async |id: PublicId| {
+        let found = history.attempt(message.key, id).await?;
+        Ok(found.is_some_and(|found| found.endpoint == endpoint.key))
+    };
+    let (paging, page) = asked(&query, list, is_row).await?;
     let found = history.attempts_of(message.key, filter, page).await?;
-    answer(&query, &paging, found)
+    answer((&query, caller.org), &paging, found)
 }
 
 pub(super) const TO_ENDPOINT: Operation =
@@ -93,10 +102,12 @@ pub(super) async fn to_endpoint(
     let app = own::app(&shared, &caller, &app).await?;
     let endpoint = own::endpoint_of(&app, &endpoint)?;
     let filter = attempt_filter(&query, None)?;
-    let (paging, page) = asked(&query)?;
+    let list = shared.iterators.of("attempts to", caller.org, &[endpoint.key.0.cast_unsigned()]);
     let history = &shared.engine.stores().history;
+    let is_row = async |id: PublicId| is_sent_to(&**history, endpoint.key, id).await;
+    let (paging, page) = asked(&query, list, is_row).await?;
     let found = history.attempts_to(endpoint.key, filter, page).await?;
-    answer(&query, &paging, found)
+    answer((&query, caller.org), &paging, found)
 }
 
 pub(super) const READ: Operation =
@@ -114,7 +125,7 @@ pub(super) async fn read(
     let id = PublicId::parse(Kind::Attempt, &attempt).ok_or_else(own::missing)?;
     let history = &shared.engine.stores().history;
     let row = history.attempt(message.key, id).await?.ok_or_else(own::missing)?;
-    Ok(Answer::json(StatusCode::OK, &AttemptOut::new(row, true)).into_response())
+    Ok(Answer::json(StatusCode::OK, &AttemptOut::new(row, caller.org, true)).into_response())
 }
 
 pub(super) const EXPUNGE: Operation = Operation::new(
@@ -138,18 +149,51 @@ pub(super) async fn expunge(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-fn asked(query: &Query) -> Result<(Paging, PageOf<AttemptKey>), Problem> {
-    let far = query.get("after").is_some() && query.get("before").is_none();
-    let paging = Paging::fixed(query, Direction::Descending)?.with_far_end(far);
-    let page =
-        paging.page(|text| PublicId::parse(Kind::Attempt, text).map(|id| AttemptKey(id.key())))?;
+/// Reads which page is asked for; `is_row` says whether an attempt stands in the list.
+async fn asked<F>(
+    query: &Query,
+    seal: Seal,
+    is_row: impl FnOnce(PublicId) -> F,
+) -> Result<(Paging, PageOf<AttemptKey>), Problem>
+where
+    F: Future<Output = Result<bool, Problem>> + Send,
+{
+    let far = query.get("after")?.is_some() && query.get("before")?.is_none();
+    let paging = Paging::fixed(query, Direction::Descending, seal)?.with_far_end(far);
+    let id_of = |text: &str| PublicId::parse(Kind::Attempt, text);
+    let is_row = |text: String| {
+        let found = id_of(&text).map(is_row);
+        async {
+            match found {
+                Some(found) => found.await,
+                None => Ok(false),
+            }
+        }
+    };
+    let page = paging.page(|text| id_of(text).map(|id| AttemptKey(id.key())), is_row).await?;
     Ok((paging, page))
 }
 
-fn answer(query: &Query, paging: &Paging, found: Looked<AttemptRow, AttemptKey>) -> Answered {
+/// Whether this attempt was one to this endpoint.
+async fn is_sent_to(
+    history: &dyn History,
+    endpoint: EndpointKey,
+    id: PublicId,
+) -> Result<bool, Problem> {
+    let beyond = id.key().checked_add(1).map(AttemptKey);
+    let page = PageOf { beyond, direction: Direction::Descending, limit: 1 };
+    let found = history.attempts_to(endpoint, AttemptFilter::default(), page).await?;
+    Ok(found.rows.first().is_some_and(|row| row.id == id))
+}
+
+fn answer(
+    (query, org): (&Query, PublicId),
+    paging: &Paging,
+    found: Looked<AttemptRow, AttemptKey>,
+) -> Answered {
     let with_content = query.flag("with_content", true)?;
     let bare = |key: AttemptKey| PublicId::new(key.0, [0; 12]).text(Kind::Attempt);
     let list = paging.look(found, |row| row.id.text(Kind::Attempt), bare);
-    let list = list.map(|row| AttemptOut::new(row, with_content));
+    let list = list.map(|row| AttemptOut::new(row, org, with_content));
     Ok(Answer::json(StatusCode::OK, &list).into_response())
 }

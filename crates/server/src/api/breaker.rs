@@ -19,7 +19,8 @@ use super::inputs::endpoint::BreakerIn;
 use super::once::once;
 use super::operation::Operation;
 use super::own::{self, Names};
-use super::shapes::Time;
+use super::shapes::{RunId, Time};
+use super::views::dead_letter::run_id;
 use super::views::{time, time_or_none};
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
@@ -52,17 +53,26 @@ struct BreakerOut {
 
 /// What keeps everything but a probe back beside the breaker.
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct HoldOut {
     #[schemars(extend("enum" = ["refusals", "retry_after", "head", "gap"]))]
     reason: &'static str,
     /// Null where somebody has to end it.
     #[schemars(with = "Option<Time>")]
     until: Option<String>,
+    /// Of refusals: which run, to find its dead letters by.
+    #[schemars(with = "RunId")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<String>,
 }
 
-impl From<Held> for HoldOut {
-    fn from(held: Held) -> Self {
-        Self { reason: held.by.name(), until: held.until.and_then(time_or_none) }
+impl HoldOut {
+    fn new(endpoint: EndpointKey, held: Held) -> Self {
+        Self {
+            reason: held.by.name(),
+            until: held.until.and_then(time_or_none),
+            run_id: held.run.map(|since| run_id(endpoint, since)),
+        }
     }
 }
 
@@ -128,7 +138,7 @@ async fn shown(shared: &Shared, endpoint: EndpointKey) -> Result<BreakerOut, Pro
         open_until: open_until.and_then(time_or_none),
         consecutive_failures,
         forced: forced.is_some(),
-        hold: hold.map(HoldOut::from),
+        hold: hold.map(|held| HoldOut::new(endpoint, held)),
         waiting,
         as_of: time(as_of),
     })

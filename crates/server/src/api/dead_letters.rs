@@ -10,19 +10,22 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use domain::application::AppSnapshot;
 use domain::dead_letter::{DeadLetter, DeadReason};
+use domain::edit::Edit;
 use domain::error::Invalid;
 use domain::ids::{EndpointKey, Kind, MessageKey, PublicId};
 use domain::message::Message;
 use domain::text;
+use domain::trace::{Given, Trace};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::dead_letters::{DeadFilter, Replayed};
+use store::dead_letters::{DeadFilter, Edited, Replayed};
 use store::history::AttemptFilter;
 use store::inbox::{Accepted, NewMessage};
 use store::page::{Direction, PageOf};
 
+use super::difference::edit;
 use super::inputs::message::DeadLetterReplayIn;
 use super::inputs::query::{DeadLetters, DeadLettersOfApp};
 use super::once::once;
@@ -30,8 +33,9 @@ use super::operation::{Operation, Token};
 use super::own;
 use super::resend::payload_gone;
 use super::shapes::MessageId;
+use super::traced::Traced;
 use super::views::attempt::AttemptOut;
-use super::views::dead_letter::{DeadLetterOut, iterator_of, keys_of, place_of};
+use super::views::dead_letter::{DeadLetterOut, NO_RUN, iterator_of, keys_of, place_of, run_of};
 use super::views::message::PayloadOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
@@ -95,35 +99,43 @@ pub(super) async fn list(
     let app = own::app(&shared, &caller, &app).await?;
     let mut filter = filter_of(&query)?;
     filter.app = Some(app.app.key);
-    if let Some(text) = query.get("endpoint_id") {
-        filter.endpoint = Some(own::endpoint_of(&app, text)?.key);
+    if let Some(text) = query.get("endpoint_id")? {
+        let endpoint = own::endpoint_of(&app, text)?.key;
+        if filter.run.is_some() && filter.endpoint != Some(endpoint) {
+            return Err(refuse("run_id", "must be of that endpoint"));
+        }
+        filter.endpoint = Some(endpoint);
     }
     listed(&shared, &caller, &query, filter).await
 }
 
 async fn listed(shared: &Shared, caller: &Caller, query: &Query, filter: DeadFilter) -> Answered {
-    let paging = Paging::fixed(query, Direction::Descending)?;
-    let page = paging.page(place_of)?;
+    let within: Vec<_> = filter.app.iter().map(|app| app.0.cast_unsigned()).collect();
+    let seal = shared.iterators.of("dead letters", caller.org, &within);
+    let paging = Paging::fixed(query, Direction::Descending, seal)?;
+    // Their places are not their ids, so nobody can put one together.
+    let page = paging.page(place_of, async |_| Ok(false)).await?;
     let stores = shared.engine.stores();
     let found = stores.dead_letters.list(caller.org, filter, page).await?;
     let installation = stores.directory.installation();
     let list = paging.look(found, |letter| iterator_of(letter.place), iterator_of);
-    let list = list.map(|letter| DeadLetterOut::new(letter, &installation));
+    let list = list.map(|letter| DeadLetterOut::new(letter, caller.org, &installation));
     Ok(Answer::json(StatusCode::OK, &list).into_response())
 }
 
 fn filter_of(query: &Query) -> Result<DeadFilter, Problem> {
-    let reason = match query.get("reason") {
-        None => None,
-        Some(name) => Some(
-            DeadReason::from_name(name)
-                .ok_or_else(|| refuse("reason", &one_of(&DeadReason::ALL.map(DeadReason::name))))?,
-        ),
+    let is_one = |name: &str, text: &str| match DeadReason::from_name(text) {
+        Some(_) => Ok(()),
+        None => Err(Invalid::new(name, one_of(&DeadReason::ALL.map(DeadReason::name)))),
     };
+    let reasons = query.list("reason", is_one)?;
+    let run = query.get("run_id")?.map(|text| run_of(text).ok_or_else(|| refuse("run_id", NO_RUN)));
+    let run = run.transpose()?;
     Ok(DeadFilter {
         app: None,
-        endpoint: None,
-        reason,
+        endpoint: run.map(|(endpoint, _)| endpoint),
+        run: run.map(|(_, since)| since),
+        reasons: reasons.iter().filter_map(|name| DeadReason::from_name(name)).collect(),
         event_types: query.list("event_types", text::event_type_name)?,
         before: query.time("before")?,
         after: query.time("after")?,
@@ -150,9 +162,10 @@ pub(super) async fn read(
         limit: domain::limits::PAGE_ROWS_MAX,
     };
     let rows = stores.history.attempts_of(found.message.key, filter, page).await?.rows;
-    let attempts = rows.into_iter().map(|row| AttemptOut::new(row, true)).collect();
-    let shown = DeadLetterOut::new(dead, &stores.directory.installation());
-    let shown = shown.whole(PayloadOut::stored(&found.message, true), attempts);
+    let attempts = rows.into_iter().map(|row| AttemptOut::new(row, caller.org, true)).collect();
+    let shown = DeadLetterOut::new(dead, caller.org, &stores.directory.installation());
+    let edit = own::edit_of(&shared, &found.message).await?;
+    let shown = shown.whole(PayloadOut::stored(&found.message, true), attempts, edit);
     Ok(Answer::json(StatusCode::OK, &shown).into_response())
 }
 
@@ -193,18 +206,26 @@ pub(super) async fn replay(
     received: Received,
 ) -> Answered {
     let edited = edited_payload(&received.body, shared.settings.payload_bytes_max)?;
+    let given = traced(&shared).given(&received);
     let found = Found::at(&shared, &caller, &app, &letter).await?;
-    let peyk = Arc::clone(&shared);
+    let (peyk, by) = (Arc::clone(&shared), caller.subject.clone());
     let place = [found.message.key.0, found.endpoint.0.cast_unsigned()];
     let work = async move |ticket: Ticket| {
         let (key, id) = match edited {
             None => found.replay(&peyk, &ticket).await?,
-            Some(payload) => found.replay_edited(&peyk, payload, &ticket).await?,
+            Some(payload) => {
+                let edit = edit(&by, &found.message.spec.payload, &payload);
+                found.replay_edited(&peyk, (payload, edit, given), &ticket).await?
+            }
         };
         peyk.engine.let_one(found.endpoint, key);
         Ok(replayed_as(id))
     };
     once(&shared, (&caller, &received), &place, work).await
+}
+
+fn traced(shared: &Shared) -> Traced<'_> {
+    Traced::begin(shared, "/api/v1/app/{app}/dead-letter/{letter}/replay")
 }
 
 fn replayed_as(id: PublicId) -> Done {
@@ -229,6 +250,7 @@ fn edited_payload(body: &[u8], bytes_max: usize) -> Result<Option<bytes::Bytes>,
     if payload.get().len() > bytes_max {
         return Err(Problem::payload_too_large(bytes_max));
     }
+    domain::payload::check("payload", payload.get().as_bytes())?;
     Ok(Some(bytes::Bytes::copy_from_slice(payload.get().as_bytes())))
 }
 
@@ -280,19 +302,21 @@ impl Found {
     async fn replay_edited(
         &self,
         shared: &Shared,
-        payload: bytes::Bytes,
+        (payload, edit, given): (bytes::Bytes, Edit, Option<Arc<Given>>),
         ticket: &Ticket,
     ) -> Result<(MessageKey, PublicId), Problem> {
+        let traced = traced(shared);
         let stores = shared.engine.stores();
         let mut spec = self.message.spec.clone();
         spec.payload = payload;
         spec.event_id = None;
+        spec.trace = given;
         shared.schemas.check(&*stores.directory, self.app.app.org, &spec).await?;
         for _ in 0..ROUNDS_MAX {
             let app = stores.directory.app_by_key(self.app.app.key).await?;
             let app = app.ok_or_else(own::missing)?;
             let target = app.endpoints.iter().find(|it| it.key == self.endpoint);
-            let edited = NewMessage {
+            let message = NewMessage {
                 app: app.app.key,
                 app_version: app.app.version,
                 spec: spec.clone(),
@@ -301,13 +325,19 @@ impl Found {
                 key: None,
                 edited_from: Some(self.message.id),
             };
+            let edited = Edited { message, edit: edit.clone() };
             let once = ticket.tells(|made| match made {
                 Some(Accepted::New { id, .. }) => Some(replayed_as(*id)),
                 _ => None,
             });
             let letter = (self.message.key, self.endpoint);
             match stores.dead_letters.replay_edited_once(letter, edited, once).await? {
-                Some(Accepted::New { key, id, .. }) => return Ok((key, id)),
+                Some(Accepted::New { key, id, .. }) => {
+                    let first = Trace::of(&self.message.id, self.message.spec.trace.as_deref());
+                    let link = Some((first.id(), first.accepted()));
+                    traced.made(StatusCode::ACCEPTED, &id, &spec, link);
+                    return Ok((key, id));
+                }
                 Some(Accepted::NoApplication) => return Err(own::missing()),
                 None => return Err(not_dead()),
                 // The application changed in between: once more, from fresh rows.

@@ -15,7 +15,10 @@ use serde_json::{Map, Value, json};
 use super::methods::Served;
 use super::operation::{Answer, Body, Operation, Token};
 use super::problem_pages::{codes, status_of};
-use super::shapes::{AttemptId, DeadLetterId, EventTypeName, IdempotencyKey, TaskId, Text, Uid};
+use super::shapes::{
+    AlertName, AttemptId, DeadLetterId, EventTypeName, IdempotencyKey, IncidentId, SilenceId,
+    TaskId, Text, Uid,
+};
 use super::views::notice::NoticeOut;
 use crate::http::problem::{Coded, FieldFaults};
 
@@ -30,7 +33,7 @@ const ABOUT: &str = "A webhook delivery engine. Requests below `/api/v1`, health
     by 400, 408, 414 or 431: every error has a JSON body.";
 
 /// Resources in the order of the document: the part of an operation's name, title, description.
-pub(super) const TAGS: [(&str, &str, &str); 12] = [
+pub(super) const TAGS: [(&str, &str, &str); 13] = [
     ("application", "Application", "One customer of yours; each has endpoints and messages."),
     ("endpoint", "Endpoint", "A URL that messages of an application are sent to."),
     ("event-type", "Event Type", "What kinds of messages there are."),
@@ -43,6 +46,11 @@ pub(super) const TAGS: [(&str, &str, &str); 12] = [
         "Operational Webhook",
         "Endpoints that are told what happens in the organisation.",
     ),
+    (
+        "alert",
+        "Alert",
+        "Rules, routes, silences and incidents of alerts, for the operator of the installation.",
+    ),
     ("authentication", "Authentication", "Tokens of applications."),
     ("statistics", "Statistics", "What the organisation has."),
     ("health", "Health", "The server itself."),
@@ -53,13 +61,17 @@ pub(super) const TAGS: [(&str, &str, &str); 12] = [
 type Inline = fn(&mut SchemaGenerator) -> Schema;
 
 /// The variable parts of paths.
-const PLACES: [(&str, Inline, &str); 8] = [
+const PLACES: [(&str, Inline, &str); 12] = [
     ("app", Uid::json_schema, "The id of an application, or its `uid`."),
     ("endpoint", Uid::json_schema, "The id of an endpoint, or its `uid`."),
     ("message", Uid::json_schema, "The id of a message, or its `eventId`."),
     ("attempt", AttemptId::json_schema, "The id of an attempt."),
     ("letter", DeadLetterId::json_schema, "The id of a dead letter."),
     ("task", TaskId::json_schema, "The id of a background task."),
+    ("rule", AlertName::json_schema, "The name of a rule of alerts."),
+    ("route", AlertName::json_schema, "The name of a route of alerts."),
+    ("silence", SilenceId::json_schema, "The id of a silence."),
+    ("incident", IncidentId::json_schema, "The id of an incident."),
     ("name", EventTypeName::json_schema, "The name of an event type."),
     ("code", Text::json_schema, "The code of an error."),
 ];

@@ -76,7 +76,7 @@ pub(super) async fn put(
     let mut fields = Fields::parse(&received.body)?;
     let list = fields.firm("headers", None, None, header_list).unwrap_or_default();
     fields.finish()?;
-    let _edit = shared.edits.lock().await;
+    let _edit = shared.edit().await?;
     let old = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
     written(&shared, &old, list).await
 }
@@ -86,7 +86,8 @@ pub(super) const PATCH: Operation =
         .takes::<EndpointHeadersPatchIn>()
         .ends(204);
 
-/// `PATCH …/headers`: `null` removes a header, and so does its name in `deleteHeaders`.
+/// `PATCH …/headers`: `null` removes a header, and so does its name in `deleteHeaders`, also one
+/// that `headers` names.
 pub(super) async fn patch(
     State(shared): State<Arc<Shared>>,
     Reach { caller, place: (app, endpoint) }: Reach,
@@ -96,7 +97,7 @@ pub(super) async fn patch(
     let changes = fields.nullable(&["headers"], None, header_changes).unwrap_or_default();
     let removed = fields.nullable(&["deleteHeaders"], None, texts).unwrap_or_default();
     fields.finish()?;
-    let _edit = shared.edits.lock().await;
+    let _edit = shared.edit().await?;
     let old = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
     let list = patched(old.spec.headers.clone(), changes, &removed);
     headers::validate_all(&list)?;
@@ -122,11 +123,11 @@ fn patched(
     changes: Vec<(String, Option<String>)>,
     removed: &[String],
 ) -> Vec<(String, String)> {
-    list.retain(|(name, _)| !removed.iter().any(|gone| gone.eq_ignore_ascii_case(name)));
     for (name, value) in changes {
         list.retain(|(old, _)| !old.eq_ignore_ascii_case(&name));
         list.extend(value.map(|value| (name, value)));
     }
+    list.retain(|(name, _)| !removed.iter().any(|gone| gone.eq_ignore_ascii_case(name)));
     list
 }
 
@@ -149,6 +150,8 @@ mod tests {
         let changes = serde_json::json!({"x-a": "9", "X-D": "4", "x-b": null});
         let changes = header_changes("headers", &changes).unwrap();
         let list = patched(old, changes, &["x-c".to_owned(), "none".to_owned()]);
+        let both = vec![("Q".to_owned(), Some("1".to_owned()))];
+        assert_eq!(patched(Vec::new(), both, &["q".to_owned()]), [], "removed, though it is set");
         assert_eq!(list, [pair("X-D", "4"), pair("x-a", "9")]);
         assert!(header_changes("headers", &serde_json::json!({"a": 1})).is_err());
         assert!(header_changes("headers", &serde_json::json!([])).is_err());

@@ -60,7 +60,7 @@ pub(super) async fn read(
     State(shared): State<Arc<Shared>>,
     Reach { caller, place: (app, endpoint) }: Reach,
 ) -> Answered {
-    caller.full_access()?;
+    caller.may_see_secrets()?;
     let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
     Ok(Answer::json(StatusCode::OK, &SecretOut::of(&found)?).into_response())
 }
@@ -92,7 +92,7 @@ pub(super) async fn rotate(
     let key = own::endpoint(&shared, &caller, (&app, &endpoint)).await?.key;
     let peyk = Arc::clone(&shared);
     let work = async move |ticket: Ticket| {
-        let _edit = peyk.edits.lock().await;
+        let _edit = peyk.edit().await?;
         let old = peyk.engine.stores().directory.endpoint(key).await?.ok_or_else(own::missing)?;
         let secret = or_made(&peyk, secret)?;
         let secrets = rotated(&old.secrets, secret, grace, peyk.now())?;
@@ -161,7 +161,11 @@ fn rotated(
         secret: live.secret.clone(),
         expires_at: Some(live.expires_at.unwrap_or(until)),
     });
-    let alive = replaced.filter(|live| live.expires_at.is_none_or(|end| end > now));
+    // One that comes back signs once.
+    let again = secret.to_private_text();
+    let alive = replaced
+        .filter(|live| live.expires_at.is_none_or(|end| end > now))
+        .filter(|live| live.secret.to_private_text() != again);
     let all: Vec<_> = std::iter::once(newest(secret)).chain(alive).collect();
     if all.len() > limits::SECRETS_ALIVE_MAX + 1 {
         let most = limits::SECRETS_ALIVE_MAX;
@@ -198,6 +202,18 @@ mod tests {
         assert_eq!(rotated(&live, secret(11), Duration::ZERO, NOW).unwrap().len(), 11);
         let later = NOW.plus(day);
         assert_eq!(rotated(&live, secret(11), day, later).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_secret_that_comes_back_signs_once() {
+        let day = Duration::from_secs(86_400);
+        let live = rotated(&[newest(secret(0))], secret(0), day, NOW).unwrap();
+        assert_eq!((live.len(), live[0].expires_at), (1, None), "the one in force");
+        let live = rotated(&live, secret(1), day, NOW).unwrap();
+        let live = rotated(&live, secret(0), day, NOW).unwrap();
+        let texts: Vec<_> = live.iter().map(|it| it.secret.to_private_text()).collect();
+        assert_eq!(texts, [0, 1].map(|fill| secret(fill).to_private_text()), "an older one");
+        assert!(live[0].expires_at.is_none() && live[1].expires_at.is_some());
     }
 
     #[test]

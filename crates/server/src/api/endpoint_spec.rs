@@ -60,6 +60,12 @@ pub(super) fn spec_of(
         old.and_then(|old| old.contact_email.clone()),
         |name, value| EmailAddress::parse(name, &read_text(name, value)?),
     );
+    let auto_replay = fields.nullable(&["autoReplay"], old.and_then(|old| old.auto_replay), flag);
+    let health_check = fields.nullable(
+        &["healthCheckUrl"],
+        old.and_then(|old| old.health_check.clone()),
+        |name, value| Target::parse(name, &read_text(name, value)?, settings.https_only),
+    );
     fields.finish()?;
     Ok(EndpointSpec {
         // Without a fault above there is a target.
@@ -78,6 +84,8 @@ pub(super) fn spec_of(
         timeout,
         ordering: ordering.unwrap_or_default(),
         contact_email,
+        auto_replay,
+        health_check,
     })
 }
 
@@ -202,9 +210,17 @@ fn retry(
             retry_after: inner.nullable(&["retryAfter"], None, spelled(spelling::retry_after_mode)),
         };
         let in_force = own.over(&settings.retry);
+        let is_scheduled = in_force.strategy == Strategy::Schedule;
+        if is_scheduled
+            && settings.retry.strategy != Strategy::Schedule
+            && own.schedule.is_none()
+            && in_force.schedule.is_empty()
+        {
+            inner.fail("schedule", "is required; an empty one is one send");
+        }
         if let Err(fault) = in_force.policy().validate() {
             inner.fail(&camel_case(policy_field(fault.option)), fault.rule);
-        } else if own.schedule.is_some() && in_force.strategy != Strategy::Schedule {
+        } else if own.schedule.is_some() && !is_scheduled {
             inner.fail("schedule", "has no effect unless strategy is `schedule`");
         }
         own

@@ -1,16 +1,25 @@
 //! How the attempts of an endpoint ended, in a window of time.
 //!
-//! Never: an estimate; each attempt of the window is looked at.
+//! Whole minutes are read from the exact counters, with what is not rolled up yet counted beside;
+//! the parts of a minute at both ends of a window, and minutes that are kept as hours by now, are
+//! counted attempt by attempt.
+//! Never: an estimate.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
-use domain::limits::{STATS_SLACK, STATS_WINDOW_MAX};
+use domain::classify::Class;
+use domain::ids::EndpointKey;
+use domain::limits::{FIGURES_MINUTE_DAYS, STATS_SLACK, STATS_WINDOW_MAX};
 use http::StatusCode;
 use resilience::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
+use store::StoreError;
+use store::counts::{Of, Steps};
+use store::history::AttemptCounts;
 
 use super::inputs::query::Window;
 use super::operation::Operation;
@@ -21,6 +30,9 @@ use crate::http::idempotency::Answer;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::state::Shared;
+
+const MINUTE: u64 = 60;
+const DAY: u64 = 86_400;
 
 /// Attempts by status. One that is stored has ended, so that three of them are always 0.
 #[derive(Serialize, JsonSchema)]
@@ -48,8 +60,7 @@ pub(super) async fn read(
 ) -> Result<Response, Problem> {
     let (from, until) = window(&query, shared.now())?;
     let endpoint = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
-    let history = &shared.engine.stores().history;
-    let counts = history.count_attempts(endpoint.key, from, until).await?;
+    let counts = counted(&shared, endpoint.key, parts(from, until, shared.now())).await?;
     let shown = StatsOut {
         success: counts.delivered,
         pending: 0,
@@ -58,6 +69,76 @@ pub(super) async fn read(
         canceled: 0,
     };
     Ok(Answer::json(StatusCode::OK, &shown).into_response())
+}
+
+/// A part of a window, and where it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Attempt by attempt; without an end up to now.
+    Rows(Timestamp, Option<Timestamp>),
+    /// From the counters: whole minutes.
+    Minutes(Steps),
+}
+
+/// The parts of a window, each of as few steps of counters as one answer holds.
+fn parts(from: Timestamp, until: Option<Timestamp>, now: Timestamp) -> Vec<Part> {
+    let oldest = now.minus(Duration::from_secs(u64::from(FIGURES_MINUTE_DAYS - 1) * DAY));
+    let (begin, end) = match until {
+        Some(until) => (up(from, MINUTE), down(until, MINUTE)),
+        // Nothing is in a minute to come.
+        None => (up(from, MINUTE), up(now, MINUTE).plus(Duration::from_secs(MINUTE))),
+    };
+    if from < oldest || begin >= end {
+        return vec![Part::Rows(from, until)];
+    }
+    let minutes = |from, until, step| {
+        let step = Duration::from_secs(step);
+        (from < until).then_some(Part::Minutes(Steps { from, until, step }))
+    };
+    let (first, last) = (up(begin, DAY).min(end), down(end, DAY).max(begin));
+    let mut parts = Vec::new();
+    parts.extend((from < begin).then_some(Part::Rows(from, Some(begin))));
+    parts.extend(minutes(begin, first.min(end), MINUTE));
+    parts.extend(minutes(first, last, DAY));
+    parts.extend(minutes(last.max(first), end, MINUTE));
+    parts.extend(until.filter(|until| end < *until).map(|until| Part::Rows(end, Some(until))));
+    parts
+}
+
+fn down(at: Timestamp, secs: u64) -> Timestamp {
+    let step = i64::try_from(secs).unwrap_or(1) * 1_000_000;
+    Timestamp::from_micros(at.as_micros().div_euclid(step) * step)
+}
+
+fn up(at: Timestamp, secs: u64) -> Timestamp {
+    let begin = down(at, secs);
+    if begin < at { begin.plus(Duration::from_secs(secs)) } else { begin }
+}
+
+async fn counted(
+    shared: &Shared,
+    endpoint: EndpointKey,
+    parts: Vec<Part>,
+) -> Result<AttemptCounts, StoreError> {
+    let stores = shared.engine.stores();
+    let mut sum = AttemptCounts::default();
+    for part in parts {
+        match part {
+            Part::Rows(from, until) => {
+                let found = stores.history.count_attempts(endpoint, from, until).await?;
+                sum.delivered += found.delivered;
+                sum.failed += found.failed;
+            }
+            Part::Minutes(steps) => {
+                for found in stores.counts.read(Of::Endpoint(endpoint), steps).await? {
+                    let delivered = found.figures.sent(Class::Success).count;
+                    sum.delivered += delivered;
+                    sum.failed += found.figures.sends().count - delivered;
+                }
+            }
+        }
+    }
+    Ok(sum)
 }
 
 /// The window that is asked for: of 28 days at most, by default the last.
@@ -81,6 +162,50 @@ fn window(query: &Query, now: Timestamp) -> Result<(Timestamp, Option<Timestamp>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_parts_of_a_window_are_all_of_it_and_none_twice() {
+        let now = Timestamp::from_secs(1_800_000_000);
+        let micros = |micros: i64| Timestamp::from_micros(now.as_micros() + micros);
+        let hour = 3_600_000_000;
+        for (from, until) in [
+            (-28 * 24 * hour, -1),
+            (-28 * 24 * hour + 7, -3),
+            (-60_000_000, 0),
+            (-59_000_000, -1_000_000),
+            (-50 * hour, -26 * hour),
+            (-25 * hour, -hour - 1),
+            (-3 * hour, -3 * hour + 5),
+            (-100 * 24 * hour, -99 * 24 * hour),
+            (0, 0),
+        ] {
+            let (from, until) = (micros(from), micros(until));
+            let mut at = from;
+            for part in parts(from, Some(until), now) {
+                at = match part {
+                    Part::Rows(begin, end) => {
+                        assert_eq!(begin, at);
+                        end.unwrap()
+                    }
+                    Part::Minutes(steps) => {
+                        assert_eq!((steps.from, steps.begin(), steps.end()), (at, at, steps.until));
+                        let count = steps.until.since(steps.from).as_secs() / steps.step.as_secs();
+                        assert!((1..=1_440).contains(&count), "{steps:?}");
+                        steps.until
+                    }
+                };
+            }
+            assert_eq!(at, until);
+        }
+        // What runs now is counted as far as it has come.
+        let open = parts(micros(-hour), None, now);
+        assert!(
+            matches!(open[..], [Part::Minutes(Steps { until, .. })] if until > now),
+            "{open:?}"
+        );
+        let old = parts(micros(-100 * 24 * hour), None, now);
+        assert_eq!(old, [Part::Rows(micros(-100 * 24 * hour), None)]);
+    }
 
     #[test]
     fn a_window_is_past_and_of_28_days_at_most() {

@@ -54,13 +54,16 @@ pub(super) async fn list(
     Place(app): Place<String>,
     query: Query,
 ) -> Answered {
-    let paging = Paging::ordered(&query, Direction::Descending)?;
-    let page = paging.page(|text| PublicId::parse(Kind::Endpoint, text))?;
-    let mut all = own::app(&shared, &caller, &app).await?.endpoints;
+    let app = own::app(&shared, &caller, &app).await?;
+    let seal = shared.iterators.of("endpoints", caller.org, &[app.app.key.0.cast_unsigned()]);
+    let paging = Paging::ordered(&query, Direction::Descending, seal)?;
+    let is_row = async |id: String| Ok(own::endpoint_of(&app, &id).is_ok());
+    let page = paging.page(|text| PublicId::parse(Kind::Endpoint, text), is_row).await?;
+    let mut all = app.endpoints;
     all.sort_unstable_by_key(|endpoint| endpoint.id);
     let rows = Paging::cut(&page, all, |endpoint| endpoint.id);
     let list = paging.frame(rows, |endpoint| endpoint.id.text(Kind::Endpoint));
-    let list = list.map(|endpoint| EndpointOut::from(&*endpoint));
+    let list = list.map(|endpoint| EndpointOut::shown(&endpoint, caller.org));
     Ok(Answer::json(StatusCode::OK, &list).into_response())
 }
 
@@ -106,7 +109,7 @@ pub(super) async fn read(
     Reach { caller, place: (app, endpoint) }: Reach,
 ) -> Answered {
     let found = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
-    Ok(Answer::json(StatusCode::OK, &EndpointOut::from(&*found)).into_response())
+    Ok(Answer::json(StatusCode::OK, &EndpointOut::shown(&found, caller.org)).into_response())
 }
 
 pub(super) const PUT: Operation =
@@ -126,7 +129,7 @@ pub(super) async fn put(
     own::can_be_named("endpoint", &endpoint)?;
     let mut fields = Fields::parse(&received.body)?;
     let names_headers = fields.names("headers");
-    let _edit = shared.edits.lock().await;
+    let _edit = shared.edit().await?;
     let app = own::app(&shared, &caller, &app).await?;
     let old = own::endpoint_of(&app, &endpoint).ok();
     let secret = match &old {
@@ -148,7 +151,7 @@ pub(super) async fn put(
         }
         None => (StatusCode::CREATED, made(&shared, &app, (spec, secret), None).await?),
     };
-    Ok(Answer::json(status, &EndpointOut::from(&*endpoint)).into_response())
+    Ok(Answer::json(status, &EndpointOut::shown(&endpoint, caller.org)).into_response())
 }
 
 pub(super) const PATCH: Operation =
@@ -164,13 +167,13 @@ pub(super) async fn patch(
     received: Received,
 ) -> Answered {
     let mut fields = Fields::parse(&received.body)?;
-    let _edit = shared.edits.lock().await;
+    let _edit = shared.edit().await?;
     let old = own::endpoint(&shared, &caller, (&app, &endpoint)).await?;
     secrets::unchanged(&mut fields, &old);
     let spec = spec_of(fields, Some(&old.spec), &shared.settings)?;
     types_exist(&shared, &caller, &spec, Some(&old)).await?;
     let endpoint = changed(&shared, &old, spec).await?;
-    Ok(Answer::json(StatusCode::OK, &EndpointOut::from(&*endpoint)).into_response())
+    Ok(Answer::json(StatusCode::OK, &EndpointOut::shown(&endpoint, caller.org)).into_response())
 }
 
 pub(super) const DELETE: Operation =

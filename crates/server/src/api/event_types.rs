@@ -48,9 +48,14 @@ pub(super) async fn list(
 ) -> Answered {
     let archived_too = query.flag("include_archived", false)?;
     let with_content = query.flag("with_content", false)?;
-    let paging = Paging::fixed(&query, Direction::Ascending)?;
-    let page = paging
-        .page(|name| text::event_type_name("iterator", name).is_ok().then(|| name.to_owned()))?;
+    let seal = shared.iterators.of("event types", caller.org, &[]);
+    let paging = Paging::fixed(&query, Direction::Ascending, seal)?;
+    let is_row = async |name: String| {
+        let found = shared.engine.stores().directory.event_type(caller.org, name).await?;
+        Ok(found.is_some_and(|found| may_see(&caller, &found)))
+    };
+    let name_of = |text: &str| text::event_type_name("", text).is_ok().then(|| text.to_owned());
+    let page = paging.page(name_of, is_row).await?;
     let rows = visible(&shared, &caller, archived_too, page).await?;
     let list = paging.frame(rows, |event_type| event_type.name.clone());
     let list = list.map(|event_type| EventTypeOut::new(event_type, with_content));
@@ -97,7 +102,7 @@ pub(super) async fn create(
     caller.org_only()?;
     let mut fields = Fields::parse(&received.body)?;
     let name = fields.firm("name", None, None, checked(text::event_type_name));
-    let made = read_type(fields, name.unwrap_or_default(), None, (shared.now(), &shared.schemas))?;
+    let made = read_type(fields, name.unwrap_or_default(), None, shared.now())?;
     let (peyk, org) = (Arc::clone(&shared), caller.org);
     let work = async move |ticket: Ticket| {
         let done = move |stored: &EventType| {
@@ -149,13 +154,8 @@ pub(super) async fn put(
 ) -> Answered {
     caller.org_only()?;
     text::event_type_name("name", &name)?;
-    let mut made = read_type(
-        Fields::parse(&received.body)?,
-        name.clone(),
-        None,
-        (shared.now(), &shared.schemas),
-    )?;
-    let _edit = shared.edits.lock().await;
+    let mut made = read_type(Fields::parse(&received.body)?, name.clone(), None, shared.now())?;
+    let _edit = shared.edit().await?;
     let directory = &shared.engine.stores().directory;
     let (status, write) = match find(&shared, &caller, name.clone()).await? {
         Some(old) => {
@@ -183,9 +183,9 @@ pub(super) async fn patch(
 ) -> Answered {
     caller.org_only()?;
     let fields = Fields::parse(&received.body)?;
-    let _edit = shared.edits.lock().await;
+    let _edit = shared.edit().await?;
     let old = find(&shared, &caller, name).await?.ok_or_else(own::missing)?;
-    let changed = read_type(fields, old.name.clone(), Some(&old), (shared.now(), &shared.schemas))?;
+    let changed = read_type(fields, old.name.clone(), Some(&old), shared.now())?;
     let write = shared.engine.stores().directory.update_event_type(caller.org, changed);
     let stored = shared.schemas.write((caller.org, old.name), write).await?;
     Ok(Answer::json(StatusCode::OK, &EventTypeOut::new(stored, true)).into_response())
@@ -208,7 +208,7 @@ pub(super) async fn delete(
 ) -> Answered {
     caller.org_only()?;
     let expunge = query.flag("expunge", false)?;
-    let _edit = shared.edits.lock().await;
+    let _edit = shared.edit().await?;
     let old = find(&shared, &caller, name).await?.ok_or_else(own::missing)?;
     let directory = &shared.engine.stores().directory;
     let name = (caller.org, old.name.clone());
@@ -243,7 +243,7 @@ pub(super) fn read_type(
     mut fields: Fields<'_>,
     name: String,
     old: Option<&EventType>,
-    (now, check): (Timestamp, &SchemaCheck),
+    now: Timestamp,
 ) -> Result<EventType, Problem> {
     let description = fields.firm(
         "description",
@@ -262,7 +262,7 @@ pub(super) fn read_type(
         deprecated: deprecated.unwrap_or_default(),
         schemas: fields.nullable_raw(&["schemas"], old_schemas, |name, raw| {
             let read = schemas::read(name, raw)?;
-            check.usable(name, &read).map(|()| read)
+            SchemaCheck::usable(name, &read).map(|()| read)
         }),
         feature_flag: fields.nullable(&["featureFlag"], old_flag, checked(text::event_type_name)),
         created_at: old.map_or(now, |old| old.created_at),

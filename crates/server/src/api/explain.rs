@@ -7,6 +7,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use domain::application::AppSnapshot;
+use domain::endpoint::Endpoint;
+use domain::fanout;
 use domain::ids::{AttemptKey, EndpointKey, Kind, MessageKey};
 use domain::message::Message;
 use http::StatusCode;
@@ -54,6 +56,8 @@ pub(super) async fn explain(
         Some(first) => own::message_by_key(&shared, app.app.key, first).await.ok(),
         None => None,
     };
+    let recovery = shared.engine.stores().recoveries.recovery(key).await?;
+    let automatic = to.endpoint.spec.auto_replay.unwrap_or(shared.settings.replay_automatic);
     let known = Known {
         now: shared.now(),
         message: &message,
@@ -62,6 +66,7 @@ pub(super) async fn explain(
         delivery: &to.delivery,
         last: last.as_ref(),
         letter: letter.as_ref(),
+        recovery: recovery.filter(|_| automatic && !to.deleted),
         retry: to.endpoint.spec.retry.over(&shared.settings.retry),
         situation,
         behind: behind.map(|message| message.id.text(Kind::Message)),
@@ -83,7 +88,22 @@ async fn destination(
         IdOrUid::Uid(uid) => !to.deleted && to.endpoint.spec.uid.as_ref() == Some(uid),
     };
     let all = named(shared, app, rows).await?;
-    all.into_iter().find(is_it).ok_or_else(own::missing)
+    match all.into_iter().find(is_it) {
+        Some(found) => Ok(found),
+        None => Err(not_routed(message, &*own::endpoint_of(app, endpoint)?)),
+    }
+}
+
+/// Why a message has no delivery at an endpoint, as far as that can still be told.
+fn not_routed(message: &Message, to: &Endpoint) -> Problem {
+    let why = if message.accepted_at < to.created_at {
+        "the endpoint was created after it was accepted"
+    } else if fanout::wants(to, &message.spec.event_type, &message.spec.channels) {
+        "the endpoint's filters let it through only since, or it was meant for another one"
+    } else {
+        "its event type and channels are not among those that the endpoint takes"
+    };
+    Problem::not_found(format!("The message was not routed to this endpoint: {why}"))
 }
 
 async fn last_attempt(

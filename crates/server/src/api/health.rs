@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use domain::nodes::Standing;
 use http::{StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -89,10 +90,12 @@ async fn database(shared: &Shared) -> Result<(), String> {
 }
 
 async fn queue(shared: &Shared) -> Result<(), String> {
-    // Any endpoint will do: the answer comes from the dispatcher's own task.
-    match in_time(shared.engine.breaker(domain::ids::EndpointKey(0))).await {
-        Some(Some(_)) => Ok(()),
-        Some(None) => Err("the dispatcher has ended".to_owned()),
+    if shared.engine.standing() != Standing::Holds {
+        return Err("the database does not hear that this node lives".to_owned());
+    }
+    match in_time(shared.engine.answers()).await {
+        Some(true) => Ok(()),
+        Some(false) => Err("the dispatcher has ended".to_owned()),
         None => Err(late("the dispatcher")),
     }
 }
@@ -113,6 +116,6 @@ pub(super) const METRICS: Operation =
 /// `GET /metrics`
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     let queue = Arc::clone(&shared.engine.stores().queue);
-    let text = shared.metrics.render(&*queue, shared.now()).await;
+    let text = shared.metrics.render(&queue, shared.now()).await;
     ([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response()
 }

@@ -5,6 +5,7 @@
 //! for the fields that are described here and for no others.
 //! Never: read anything.
 
+pub(crate) mod alert;
 pub(crate) mod application;
 pub(crate) mod endpoint;
 pub(crate) mod event_type;

@@ -23,10 +23,10 @@ use store::tasks::{Letters, TaskSpec, Work};
 use super::inputs::task::DeadLettersReplayIn;
 use super::operation::Operation;
 use super::own;
-use super::replays::{during, event_types, spec};
+use super::replays::{during, spec, type_names};
 use super::resend::endpoint_disabled;
 use super::tasks::begin;
-use super::views::dead_letter::keys_of;
+use super::views::dead_letter::{NO_RUN, keys_of, run_of};
 use super::views::task::TaskOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
@@ -46,6 +46,8 @@ struct CountOut {
 /// What was asked for.
 pub(super) struct Asked {
     endpoint: Option<String>,
+    /// The endpoint of the run that was named.
+    of_run: Option<EndpointKey>,
     letters: Letters,
     rate_per_s: Option<u32>,
     is_dry: bool,
@@ -69,9 +71,19 @@ pub(super) async fn replay_many(
 ) -> Result<Response, Problem> {
     let asked = read(&received.body)?;
     let app = own::app(&shared, &caller, &app).await?;
-    let endpoint = match &asked.endpoint {
+    let named = match &asked.endpoint {
         None => None,
         Some(text) => Some(own::endpoint_of(&app, text)?),
+    };
+    let endpoint = match asked.of_run {
+        None => named,
+        Some(key) if named.as_ref().is_some_and(|named| named.key != key) => {
+            return Err(Invalid::new("runId", "must be of that endpoint").into());
+        }
+        // Of an endpoint that is gone or another's there is nothing to put back.
+        Some(key) => {
+            Some(app.endpoints.iter().find(|it| it.key == key).cloned().ok_or_else(own::missing)?)
+        }
     };
     let count = count(&shared, &app, (endpoint.as_deref(), &asked.letters)).await?;
     if asked.is_dry {
@@ -93,14 +105,19 @@ pub(super) async fn replay_many(
 pub(super) fn read(body: &[u8]) -> Result<Asked, Problem> {
     let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
     let mut fields = Fields::parse(body)?;
+    let run = fields.nullable(&["runId"], None, |name, value| {
+        run_of(&text(name, value)?).ok_or_else(|| Invalid::new(name, NO_RUN))
+    });
     let asked = Asked {
         endpoint: fields.nullable(&["endpointId"], None, text),
         letters: Letters {
-            reason: fields.nullable(&["reason"], None, reason),
-            event_types: event_types(&mut fields),
+            reasons: asked_reasons(&mut fields),
+            event_types: some_event_types(&mut fields),
             during: during(&mut fields),
             ids: fields.nullable(&["ids"], None, ids).unwrap_or_default(),
+            run: run.map(|(_, since)| since),
         },
+        of_run: run.map(|(endpoint, _)| endpoint),
         rate_per_s: fields.nullable(&["ratePerS"], None, whole(1..=u64::from(REPLAY_RATE_MAX))),
         is_dry: fields.firm("dryRun", None, Some(false), flag).unwrap_or_default(),
     };
@@ -108,8 +125,36 @@ pub(super) fn read(body: &[u8]) -> Result<Asked, Problem> {
     Ok(asked)
 }
 
-fn reason(name: &str, value: &Value) -> Result<DeadReason, Invalid> {
-    let found = DeadReason::from_name(&text(name, value)?);
+/// Reads `eventTypes`; none for all, so that an empty list is a mistake.
+fn some_event_types(fields: &mut Fields<'_>) -> Vec<String> {
+    let names = fields.nullable(&["eventTypes"], None, |name, value| {
+        let names = type_names(name, value)?;
+        if names.is_empty() {
+            return Err(Invalid::new(name, "must not be empty"));
+        }
+        Ok(names)
+    });
+    names.unwrap_or_default()
+}
+
+/// Reads `reason` or `reasons`; none for all.
+fn asked_reasons(fields: &mut Fields<'_>) -> Vec<DeadReason> {
+    let one = fields.nullable(&["reason"], None, |name, value| named(name, &text(name, value)?));
+    let many = fields.nullable(&["reasons"], None, |name, value| {
+        let names = texts(name, value)?;
+        if names.is_empty() {
+            return Err(Invalid::new(name, "must not be empty"));
+        }
+        names.iter().map(|text| named(name, text)).collect::<Result<Vec<_>, _>>()
+    });
+    if one.is_some() && many.is_some() {
+        fields.fail("reason", "must not be given together with `reasons`");
+    }
+    many.unwrap_or_else(|| one.into_iter().collect())
+}
+
+fn named(name: &str, text: &str) -> Result<DeadReason, Invalid> {
+    let found = DeadReason::from_name(text);
     found.ok_or_else(|| Invalid::new(name, one_of(&DeadReason::ALL.map(DeadReason::name))))
 }
 
@@ -146,16 +191,18 @@ async fn count(
             let filter = DeadFilter {
                 app: Some(app.app.key),
                 endpoint: Some(endpoint.key),
-                reason: letters.reason,
+                reasons: letters.reasons.clone(),
                 event_types: letters.event_types.clone(),
                 before: letters.during.until,
                 after: letters.during.since,
+                run: letters.run,
             };
             count += dead_letters.count(app.app.org, filter).await?;
             continue;
         }
         for (_, message) in letters.ids.iter().filter(|(key, _)| *key == endpoint.key) {
             let found = dead_letters.dead_letter(*message, endpoint.key).await?;
+            let found = found.filter(|letter| letters.takes(letter));
             count += u64::from(found.is_some());
         }
     }

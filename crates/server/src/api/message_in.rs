@@ -15,7 +15,7 @@ use domain::limits::{
     RETENTION_DAYS_MIN, RETENTION_HOURS_MAX, RETENTION_HOURS_MIN,
 };
 use domain::message::{ContentType, MessageSpec};
-use domain::text;
+use domain::{payload, text};
 use resilience::Timestamp;
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -118,6 +118,11 @@ pub(super) fn read(body: &[u8], payload_bytes_max: usize) -> Result<MessageIn<'_
     if bytes.len() > payload_bytes_max {
         return Err(Problem::payload_too_large(payload_bytes_max));
     }
+    readable(bytes, is_json)?;
+    if shape.channels.as_ref().is_some_and(Vec::is_empty) {
+        let rule = format!("must hold 1 to {CHANNELS_PER_MESSAGE_MAX} channels, or be null");
+        return Err(Invalid::new("channels", rule).into());
+    }
     let spec = MessageSpec {
         event_type: shape.event_type,
         event_id: shape.event_id,
@@ -128,10 +133,28 @@ pub(super) fn read(body: &[u8], payload_bytes_max: usize) -> Result<MessageIn<'_
         content_type: content_type(&params)?,
         retention_hours,
         deliver_at,
+        trace: None,
     };
     check(&spec)?;
     let payload = is_json.then_some(shape.payload);
     Ok(MessageIn { spec, payload, application: shape.application })
+}
+
+/// Whether readers of JSON can read what is shown of a payload: one that is sent in place of it is
+/// shown as JSON if it is an object.
+fn readable(bytes: &[u8], is_json: bool) -> Result<(), Invalid> {
+    if is_json {
+        return payload::check("payload", bytes);
+    }
+    if !bytes.trim_ascii_start().starts_with(b"{") {
+        return Ok(());
+    }
+    match payload::check("rawPayload", bytes) {
+        Err(fault) if serde_json::from_slice::<&RawValue>(bytes).is_ok() => {
+            Err(fault.within("transformationsParams"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check(spec: &MessageSpec) -> Result<(), Invalid> {

@@ -29,6 +29,7 @@ use super::inputs::query::{Messages, WithContent};
 use super::message_in::{self, MessageIn};
 use super::operation::{Operation, Token};
 use super::own;
+use super::traced::Traced;
 use super::views::message::{MessageOut, PayloadOut};
 use crate::http::auth::Auth;
 use crate::http::extract::{Escaped, Place, Received};
@@ -62,11 +63,13 @@ pub(super) async fn create(
     Escaped(received): Escaped,
 ) -> Answered {
     caller.org_only()?;
+    let traced = Traced::begin(&shared, "/api/v1/app/{app}/msg");
     let with_content = query.flag("with_content", true)?;
     let which = own::id_or_uid(Kind::Application, &app);
     let key = ingest_key(&shared, &caller, &which, &received).await?;
-    let MessageIn { spec, payload, application } =
+    let MessageIn { mut spec, payload, application } =
         message_in::read(&received.body, shared.settings.payload_bytes_max)?;
+    spec.trace = traced.given(&received);
     let most = shared.settings.bounds.channels_per_message;
     if spec.channels.len() > most {
         return Err(Invalid::new("channels", format!("must hold 1 to {most} channels")).into());
@@ -103,6 +106,7 @@ pub(super) async fn create(
         let rule = message_in::deliver_at_rule(&spec, shared.now());
         return Err(Invalid::new("deliverAt", rule).into());
     }
+    traced.end(StatusCode::ACCEPTED, &accepted, &spec);
     answer((StatusCode::ACCEPTED, accepted), &spec, payload, with_content)
 }
 
@@ -206,12 +210,17 @@ pub(super) async fn list(
 ) -> Answered {
     let with_content = query.flag("with_content", true)?;
     let filter = filter_of(&query)?;
-    let paging = Paging::fixed(&query, Direction::Descending)?.with_far_end(far_end(&filter));
-    let page =
-        paging.page(|text| PublicId::parse(Kind::Message, text).map(|id| MessageKey(id.key())))?;
-    let app = own::app(&shared, &caller, &app).await?;
+    let app = own::app(&shared, &caller, &app).await?.app.key;
+    let seal = shared.iterators.of("messages", caller.org, &[app.0.cast_unsigned()]);
+    let paging = Paging::fixed(&query, Direction::Descending, seal)?;
+    let paging = paging.with_far_end(far_end(&filter));
     let history = &shared.engine.stores().history;
-    let found = history.messages(app.app.key, filter, page, with_content).await?;
+    let is_row = async |id: String| {
+        Ok(history.message(app, own::id_or_uid(Kind::Message, &id)).await?.is_some())
+    };
+    let key_of = |text: &str| PublicId::parse(Kind::Message, text).map(|id| MessageKey(id.key()));
+    let page = paging.page(key_of, is_row).await?;
+    let found = history.messages(app, filter, page, with_content).await?;
     let bare = |key: MessageKey| PublicId::new(key.0, [0; 12]).text(Kind::Message);
     let list = paging.look(found, |message| message.id.text(Kind::Message), bare);
     let list = list.view(|message| MessageOut::stored(message, with_content));
@@ -248,7 +257,8 @@ pub(super) async fn read(
     let with_content = query.flag("with_content", true)?;
     let app = own::app(&shared, &caller, &app).await?;
     let message = own::message_of(&shared, app.app.key, &message).await?;
-    let shown = MessageOut::stored(&message, with_content);
+    let edit = own::edit_of(&shared, &message).await?;
+    let shown = MessageOut::stored(&message, with_content).with_edit(edit);
     Ok(Answer::json(StatusCode::OK, &shown).into_response())
 }
 

@@ -28,22 +28,22 @@ pub(super) struct Webhook {
     pub(super) schemas: Option<Value>,
 }
 
-/// All webhooks of a document.
-pub(super) fn webhooks(spec: &Value) -> Result<Vec<Webhook>, Invalid> {
+/// All webhooks of a document that stands in this field.
+pub(super) fn webhooks(field: &str, spec: &Value) -> Result<Vec<Webhook>, Invalid> {
     let all = ["webhooks", "x-webhooks"].map(|name| spec.get(name).and_then(Value::as_object));
     if all.iter().all(Option::is_none) {
-        return Err(Invalid::new("spec", "has neither `webhooks` nor `x-webhooks`"));
+        return Err(Invalid::new(field, "has neither `webhooks` nor `x-webhooks`"));
     }
     let items = all.into_iter().flatten().flatten();
     let mut found: Vec<Webhook> = Vec::new();
     for (key, item) in items {
-        let webhook = webhook(spec, key, item).map_err(|fault| fault.within("spec"))?;
+        let webhook = webhook(spec, key, item).map_err(|fault| fault.within(field))?;
         if found.iter().any(|other| other.name == webhook.name) {
-            return Err(Invalid::new(key, "is there twice").within("spec"));
+            return Err(Invalid::new(key, "is there twice").within(field));
         }
         if found.len() == WEBHOOKS_MAX {
             let rule = format!("must have at most {WEBHOOKS_MAX} webhooks");
-            return Err(Invalid::new("spec", rule));
+            return Err(Invalid::new(field, rule));
         }
         found.push(webhook);
     }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     fn one(spec: &Value) -> Webhook {
-        let mut all = webhooks(spec).unwrap();
+        let mut all = webhooks("spec", spec).unwrap();
         assert_eq!(all.len(), 1);
         all.remove(0)
     }
@@ -244,16 +244,16 @@ mod tests {
                 &["spec", "a"],
             ),
         ] {
-            assert_eq!(webhooks(&spec).unwrap_err().loc[1..], *loc, "{spec}");
+            assert_eq!(webhooks("spec", &spec).unwrap_err().loc[1..], *loc, "{spec}");
         }
         let many = (0..=WEBHOOKS_MAX).map(|n| (format!("t{n}"), json!({"post": {}})));
         let spec = json!({"webhooks": Map::from_iter(many)});
-        assert_eq!(webhooks(&spec).unwrap_err().loc, ["body", "spec"]);
+        assert_eq!(webhooks("spec", &spec).unwrap_err().loc, ["body", "spec"]);
     }
 
     #[test]
     fn a_circle_of_references_ends() {
         let spec = json!({"webhooks": {"a": {"$ref": "#/webhooks/a"}}});
-        assert!(webhooks(&spec).is_err());
+        assert!(webhooks("spec", &spec).is_err());
     }
 }

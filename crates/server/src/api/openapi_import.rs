@@ -38,6 +38,9 @@ use crate::state::Shared;
 /// Event types read at once.
 const PAGE: usize = 250;
 
+/// Parts of a YAML text that its aliases may stand for, in all.
+const YAML_REPEATED_MAX: usize = 20_000;
+
 /// What came of an import.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EventTypeImportOpenApiOut")]
@@ -92,7 +95,7 @@ pub(super) async fn import(
     received: Received,
 ) -> Result<Response, Problem> {
     caller.org_only()?;
-    let import = read(&received.body, &shared.schemas)?;
+    let import = read(&received.body)?;
     let (peyk, org) = (Arc::clone(&shared), caller.org);
     let work = async move |_| {
         let data = carry_out(&peyk, org, import).await?;
@@ -101,7 +104,7 @@ pub(super) async fn import(
     once(&shared, (&caller, &received), &[], work).await
 }
 
-fn read(body: &[u8], check: &SchemaCheck) -> Result<Import, Problem> {
+fn read(body: &[u8]) -> Result<Import, Problem> {
     let mut fields = Fields::parse(body)?;
     let spec = fields.nullable(&["spec"], None, |_, value| Ok(value.clone()));
     let raw = fields.nullable(&["specRaw"], None, |name, value| {
@@ -110,35 +113,61 @@ fn read(body: &[u8], check: &SchemaCheck) -> Result<Import, Problem> {
     let dry_run = fields.firm("dryRun", None, Some(false), flag).unwrap_or_default();
     let replace_all = fields.firm("replaceAll", None, Some(false), flag).unwrap_or_default();
     fields.finish()?;
-    let ((Some(spec), None) | (None, Some(spec))) = (spec, raw) else {
-        let detail = "Give either `spec` or `specRaw`, and not both";
-        return Err(Problem::bad_request("generic_error", detail));
+    let (field, spec) = match (spec, raw) {
+        (Some(spec), None) => ("spec", spec),
+        (None, Some(spec)) => ("specRaw", spec),
+        _ => {
+            let detail = "Give either `spec` or `specRaw`, and not both";
+            return Err(Problem::bad_request("generic_error", detail));
+        }
     };
-    let types = webhooks(&spec)?.into_iter().map(|webhook| checked(webhook, check));
+    let types = webhooks(field, &spec)?.into_iter();
+    let types = types.map(|webhook| checked(webhook).map_err(|fault| fault.within(field)));
     let types = types.collect::<Result<_, _>>()?;
     Ok(Import { types, dry_run, replace_all })
 }
 
 /// Reads JSON, or else YAML.
 fn parsed(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text)
-        .or_else(|_| serde_saphyr::from_str(text))
-        .map_err(|fault| format!("is neither JSON nor YAML: {fault}"))
+    let json = match serde_json::from_str(text) {
+        Ok(read) => return Ok(read),
+        Err(fault) => fault,
+    };
+    let aliases = serde_saphyr::alias_limits! { max_total_replayed_events: YAML_REPEATED_MAX };
+    let options = serde_saphyr::options! { alias_limits: aliases };
+    let yaml = match serde_saphyr::from_str_with_options(text, options) {
+        Ok(read) => return Ok(read),
+        Err(fault) => fault,
+    };
+    if text.trim_start().starts_with(['{', '[']) {
+        let (line, column) = (json.line(), json.column());
+        return Err(format!(
+            "is neither JSON nor YAML: as JSON it breaks off at line {line}, column {column}"
+        ));
+    }
+    Err(match yaml.location() {
+        Some(at) => format!(
+            "is neither JSON nor YAML: as YAML it cannot be read on from line {}, column {}",
+            at.line(),
+            at.column()
+        ),
+        None => "is neither JSON nor YAML".to_owned(),
+    })
 }
 
 /// With its schemas as they are stored.
-fn checked(webhook: Webhook, check: &SchemaCheck) -> Result<(Webhook, Option<String>), Invalid> {
+fn checked(webhook: Webhook) -> Result<(Webhook, Option<String>), Invalid> {
     let Some(schemas) = &webhook.schemas else { return Ok((webhook, None)) };
     let raw = RawValue::from_string(schemas.to_string()).unwrap_or_default();
     let kept = schemas::read("schemas", &raw)
-        .and_then(|kept| check.usable("schemas", &kept).map(|()| kept));
-    let kept = kept.map_err(|fault| fault.within(&webhook.name).within("spec"))?;
+        .and_then(|kept| SchemaCheck::usable("schemas", &kept).map(|()| kept));
+    let kept = kept.map_err(|fault| fault.within(&webhook.name))?;
     Ok((webhook, Some(kept)))
 }
 
 async fn carry_out(shared: &Shared, org: PublicId, import: Import) -> Result<ImportData, Problem> {
     let directory = &*shared.engine.stores().directory;
-    let _edit = shared.edits.lock().await;
+    let _edit = shared.edit().await?;
     let mut data = ImportData { modified: Vec::new(), to_modify: None, archived: Vec::new() };
     let mut planned = Vec::new();
     let names: BTreeSet<_> = import.types.iter().map(|(one, _)| one.name.clone()).collect();
@@ -231,5 +260,20 @@ async fn all(directory: &dyn Directory, org: PublicId) -> Result<Vec<EventType>,
         if is_last {
             return Ok(found);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aliases_stand_for_so_much_and_no_more() {
+        let doubled = |times: usize| {
+            let lines = (1..=times).map(|at| format!("a{at}: &a{at} [*a{0}, *a{0}]\n", at - 1));
+            format!("a0: &a0 [x]\n{}", lines.collect::<String>())
+        };
+        assert!(parsed(&doubled(8)).is_ok());
+        assert!(parsed(&doubled(15)).is_err());
     }
 }

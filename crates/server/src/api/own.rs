@@ -14,6 +14,7 @@ use store::directory::IdOrUid;
 use store::history::MessageFilter;
 use store::page::{Direction, PageOf};
 
+use super::views::edit::EditOut;
 use crate::http::problem::Problem;
 use crate::http::tokens::Caller;
 use crate::state::Shared;
@@ -91,4 +92,16 @@ pub(super) async fn message_by_key(
     let history = &shared.engine.stores().history;
     let found = history.messages(app, MessageFilter::default(), page, true).await?;
     found.rows.into_iter().find(|message| message.key == key).ok_or_else(missing)
+}
+
+/// The edit that made a message; of most nothing is looked up.
+pub(super) async fn edit_of(
+    shared: &Shared,
+    message: &Message,
+) -> Result<Option<EditOut>, Problem> {
+    if message.edited_from.is_none() {
+        return Ok(None);
+    }
+    let edit = shared.engine.stores().dead_letters.edit(message.key).await?;
+    Ok(edit.map(|edit| EditOut::new(edit, message.accepted_at)))
 }

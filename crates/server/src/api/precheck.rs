@@ -13,12 +13,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::inputs::message::MessagePrecheckIn;
+use super::once::once;
 use super::operation::Operation;
 use super::own;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::{Fields, checked, texts};
-use crate::http::idempotency::Answer;
+use crate::http::idempotency::{Done, Made};
 use crate::http::problem::Problem;
 use crate::state::Shared;
 
@@ -32,6 +33,7 @@ struct PrecheckOut {
 pub(super) const ACTIVE: Operation =
     Operation::new("v1.message.precheck", "Says whether anybody would get such a message.")
         .takes::<MessagePrecheckIn>()
+        .once()
         .gives::<PrecheckOut>(200);
 
 /// `POST /app/{app}/msg/precheck/active`
@@ -45,7 +47,7 @@ pub(super) async fn active(
     let event_type = fields.firm("eventType", None, None, checked(text::event_type_name));
     let channels = fields.nullable(&["channels"], None, |name, value| {
         let list = texts(name, value)?;
-        // A message without channels may say so in both ways.
+        // An empty list asks for a message without channels.
         if !list.is_empty() {
             text::channels(name, &list, shared.settings.bounds.channels_per_message)?;
         }
@@ -54,7 +56,11 @@ pub(super) async fn active(
     fields.finish()?;
     let (event_type, channels) = (event_type.unwrap_or_default(), channels.unwrap_or_default());
     let app = own::app(&shared, &caller, &app).await?;
-    let mut enabled = app.endpoints.iter().filter(|to| to.spec.disabled.is_none());
-    let active = enabled.any(|to| fanout::wants(to, &event_type, &channels));
-    Ok(Answer::json(StatusCode::OK, &PrecheckOut { active }).into_response())
+    let place = [app.app.key.0.cast_unsigned()];
+    let work = async move |_| {
+        let mut enabled = app.endpoints.iter().filter(|to| to.spec.disabled.is_none());
+        let active = enabled.any(|to| fanout::wants(to, &event_type, &channels));
+        Ok(Done::json(StatusCode::OK, &PrecheckOut { active }, Made::Application(app.app.key)))
+    };
+    once(&shared, (&caller, &received), &place, work).await
 }

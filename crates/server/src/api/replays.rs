@@ -193,12 +193,14 @@ fn with_until(fields: &mut Fields<'_>, since: Option<Timestamp>) -> During {
 
 /// Reads `eventTypes`; none for all.
 pub(super) fn event_types(fields: &mut Fields<'_>) -> Vec<String> {
-    let names = fields.nullable(&["eventTypes"], None, |name, value| {
-        let names = texts(name, value)?;
-        each(name, &names, text::event_type_name)?;
-        Ok(names)
-    });
-    names.unwrap_or_default()
+    fields.nullable(&["eventTypes"], None, type_names).unwrap_or_default()
+}
+
+/// Names of event types.
+pub(super) fn type_names(name: &'static str, value: &Value) -> Result<Vec<String>, Invalid> {
+    let names = texts(name, value)?;
+    each(name, &names, text::event_type_name)?;
+    Ok(names)
 }
 
 fn class(name: &str, value: &Value) -> Result<u16, Invalid> {

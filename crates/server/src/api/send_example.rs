@@ -23,6 +23,7 @@ use super::messages;
 use super::operation::{Operation, Token};
 use super::own::{self, Names};
 use super::resend::endpoint_disabled;
+use super::traced::Traced;
 use super::views::message::MessageOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
@@ -59,6 +60,7 @@ pub(super) async fn send(
     received: Received,
 ) -> Result<Response, Problem> {
     caller.org_only()?;
+    let traced = Traced::begin(&shared, "/api/v1/app/{app}/endpoint/{endpoint}/send-example");
     let with_content = query.flag("with_content", false)?;
     let mut fields = Fields::parse(&received.body)?;
     let event_type = fields.firm("eventType", None, None, checked(text::event_type_name));
@@ -82,6 +84,7 @@ pub(super) async fn send(
         content_type: ContentType::Json,
         retention_hours: None,
         deliver_at: None,
+        trace: traced.given(&received),
     };
     let post = Post {
         org: caller.org,
@@ -93,7 +96,10 @@ pub(super) async fn send(
     };
     match shared.engine.ingest(post).await? {
         Accepted::NoApplication => Err(own::missing()),
-        accepted => messages::answer((StatusCode::OK, accepted), &spec, None, with_content),
+        accepted => {
+            traced.end(StatusCode::OK, &accepted, &spec);
+            messages::answer((StatusCode::OK, accepted), &spec, None, with_content)
+        }
     }
 }
 
@@ -120,6 +126,7 @@ async fn payload(
     if example.get().len() > most {
         return Err(Problem::payload_too_large(most));
     }
+    domain::payload::check("exampleIndex", example.get().as_bytes())?;
     Ok(Bytes::copy_from_slice(example.get().as_bytes()))
 }
 

@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use domain::dead_letter::DeadReason as Reason;
 use domain::ids::Kind;
 use domain::limits::{
-    DESCRIPTION_BYTES_MAX, EMAIL_BYTES_MAX, EVENT_TYPE_CHARS_MAX, IDEMPOTENCY_KEY_BYTES_MAX,
-    NAME_CHARS_MAX, TAG_CHARS_MAX, UID_CHARS_MAX, URL_BYTES_MAX,
+    ALERT_NAME_CHARS_MAX, DESCRIPTION_BYTES_MAX, EMAIL_BYTES_MAX, EVENT_TYPE_CHARS_MAX,
+    IDEMPOTENCY_KEY_BYTES_MAX, NAME_CHARS_MAX, TAG_CHARS_MAX, UID_CHARS_MAX, URL_BYTES_MAX,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
@@ -59,8 +59,16 @@ shapes! {
     AttemptId = id(Kind::Attempt);
     /// The id of a dead letter.
     DeadLetterId = id(Kind::DeadLetter);
+    /// The id of a run of refusals.
+    RunId = id(Kind::Run);
     /// The id of a background task.
     TaskId = id(Kind::Task);
+    /// The id of an incident of alerts.
+    IncidentId = id(Kind::Incident);
+    /// The id of a silence.
+    SilenceId = id(Kind::Silence);
+    /// The name of a rule or a route of alerts.
+    AlertName = token(ALERT_NAME_CHARS_MAX, "dead_letters");
     /// The caller's own id of a thing, or an id of that in a path.
     Uid = token(UID_CHARS_MAX, "order-4711");
     /// The name of an event type.

@@ -66,11 +66,22 @@ pub(super) async fn list(
     query: Query,
 ) -> Answered {
     let filter = TaskFilter { app: own_app(&shared, &caller).await?, ..filter_of(&query)? };
-    let paging = Paging::ordered(&query, Direction::Descending)?;
-    let page = paging.page(|text| PublicId::parse(Kind::Task, text).map(|id| id.key()))?;
-    let reports = Paging::cut(&page, reports(&shared, &caller, &query), |(key, _)| *key);
+    let within: Vec<_> = filter.app.iter().map(|app| app.0.cast_unsigned()).collect();
+    let seal = shared.iterators.of("tasks", caller.org, &within);
+    let paging = Paging::ordered(&query, Direction::Descending, seal)?;
+    let is_row = async |id: String| {
+        if report(&shared, &caller, &id).is_some() {
+            return Ok(true);
+        }
+        let Some(id) = PublicId::parse(Kind::Task, &id) else { return Ok(false) };
+        let found = shared.engine.stores().tasks.task(caller.org, id).await?;
+        Ok(found.is_some_and(|found| filter.app.is_none_or(|app| app == found.spec.app)))
+    };
+    let key_of = |text: &str| PublicId::parse(Kind::Task, text).map(|id| id.key());
+    let page = paging.page(key_of, is_row).await?;
+    let reports = Paging::cut(&page, reports(&shared, &caller, &query)?, |(key, _)| *key);
     let (direction, limit) = (page.direction, page.limit);
-    let is_report = query.get("task").is_some_and(|name| report::NAMES.contains(&name));
+    let is_report = query.get("task")?.is_some_and(|name| report::NAMES.contains(&name));
     let Looked { rows: tasks, reached } = match is_report {
         true => Looked::nothing(),
         false => shared.engine.stores().tasks.tasks(caller.org, filter, page).await?,
@@ -94,29 +105,30 @@ pub(super) async fn list(
 }
 
 /// The reports that are asked for, oldest first.
-fn reports(shared: &Shared, caller: &Caller, query: &Query) -> Vec<(u64, Shown)> {
+fn reports(shared: &Shared, caller: &Caller, query: &Query) -> Result<Vec<(u64, Shown)>, Problem> {
     if caller.app.is_some() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let all = shared.reports.of(caller.org).into_iter();
     let all = all.map(|report| (report.id.key(), ReportOut::new(report)));
     let is_asked = |asked: Option<&str>, name: &str| asked.is_none_or(|asked| asked == name);
-    let (status, task) = (query.get("status"), query.get("task"));
-    all.filter(|(_, shown)| is_asked(status, shown.status) && is_asked(task, shown.task))
+    let (status, task) = (query.get("status")?, query.get("task")?);
+    Ok(all
+        .filter(|(_, shown)| is_asked(status, shown.status) && is_asked(task, shown.task))
         .map(|(key, shown)| (key, Shown::Report(shown)))
-        .collect()
+        .collect())
 }
 
 fn filter_of(query: &Query) -> Result<TaskFilter, Problem> {
     let mut filter = TaskFilter::default();
-    if let Some(name) = query.get("status") {
+    if let Some(name) = query.get("status")? {
         if !STATUSES.contains(&name) {
             return Err(refuse("status", &one_of(&STATUSES)));
         }
         filter.statuses = TaskStatus::ALL.to_vec();
         filter.statuses.retain(|status| status_of(*status) == name);
     }
-    if let Some(name) = query.get("task") {
+    if let Some(name) = query.get("task")? {
         let known = [&NAMES[..], &report::NAMES].concat();
         if !known.contains(&name) {
             return Err(refuse("task", &one_of(&known)));
@@ -209,7 +221,7 @@ pub(super) async fn begin(
         };
         let once = ticket.tells(move |started| match started {
             Started::New(task) => Some(done(task)),
-            Started::Overlaps(_) => None,
+            Started::Overlaps(_) | Started::NotOwed => None,
         });
         match peyk.engine.start_task(spec, random()?, once).await? {
             Started::New(task) => Ok(done(&task)),
@@ -218,6 +230,7 @@ pub(super) async fn begin(
                 let detail = format!("Background task {other} is at work on the same deliveries");
                 Err(Problem::conflict("conflict", detail))
             }
+            Started::NotOwed => Err(Problem::conflict("conflict", "Nothing is to be done")),
         }
     };
     once(shared, (caller, received), &place, work).await

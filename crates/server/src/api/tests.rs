@@ -53,6 +53,27 @@ fn every_route_is_described_and_no_others() {
 }
 
 #[test]
+fn no_caller_can_take_a_word_of_a_path_for_an_id() {
+    let routes = Routes::all();
+    let steps = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
+    let paths: Vec<_> = routes.table.iter().map(|served| steps(served.path)).collect();
+    let mut words = BTreeSet::new();
+    for (path, other) in paths.iter().flat_map(|path| paths.iter().map(move |it| (path, it))) {
+        let alike = path.iter().zip(other).take_while(|(one, it)| one == it).count();
+        let (Some(id), Some(word)) = (path.get(alike), other.get(alike)) else { continue };
+        let is_own = ["{app}", "{endpoint}", "{message}"].contains(&id.as_str());
+        if is_own && !word.starts_with('{') {
+            words.insert((id.clone(), word.clone()));
+        }
+    }
+    for (id, word) in &words {
+        assert_eq!(id, "{message}", "{word} may be a uid");
+        assert!(domain::text::event_id("eventId", word).is_err(), "{word}");
+    }
+    assert_eq!(words.len(), 2, "{words:?}");
+}
+
+#[test]
 fn operations_have_names_of_their_own_and_a_known_resource() {
     let document = document();
     let tags: Vec<_> =

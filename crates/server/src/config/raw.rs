@@ -13,6 +13,8 @@ use super::error::ConfigError;
 /// Every setting and its default, as documented for people.
 const DEFAULTS: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config.default.toml"));
+/// What is said of a setting that nobody wrote.
+const LEFT: &str = "left at its default,";
 /// Beginning of the names of variables.
 const PREFIX: &str = "PEYK_";
 /// Which server the commands ask; no setting of one.
@@ -36,11 +38,15 @@ pub(crate) enum Kind {
 }
 
 /// Every key.
-pub(crate) const KEYS: [(&str, Kind); 52] = [
+pub(crate) const KEYS: [(&str, Kind); 98] = [
     ("listen_address", Kind::Text),
+    ("public_url", Kind::Text),
     ("data_dir", Kind::Text),
     ("database_url", Kind::Text),
     ("database_direct_url", Kind::Text),
+    ("database_pooled", Kind::Flag),
+    ("database_wait", Kind::Text),
+    ("roles", Kind::List),
     ("jwt_secret", Kind::Text),
     ("main_key", Kind::Text),
     ("allowed_targets", Kind::List),
@@ -80,6 +86,15 @@ pub(crate) const KEYS: [(&str, Kind); 52] = [
     ("proxy.url", Kind::Text),
     ("proxy.except", Kind::List),
     ("replay.rate_per_s", Kind::Whole),
+    ("replay.automatic", Kind::Flag),
+    ("telemetry.every", Kind::Text),
+    ("telemetry.dogstatsd.address", Kind::Text),
+    ("telemetry.dogstatsd.prefix", Kind::Text),
+    ("telemetry.dogstatsd.tags", Kind::List),
+    ("telemetry.otlp.url", Kind::Text),
+    ("telemetry.traces.per_million", Kind::Whole),
+    ("telemetry.traces.receivers", Kind::Text),
+    ("telemetry.traces.url", Kind::Text),
     ("smtp.host", Kind::Text),
     ("smtp.port", Kind::Whole),
     ("smtp.username", Kind::Text),
@@ -89,6 +104,39 @@ pub(crate) const KEYS: [(&str, Kind); 52] = [
     ("retention.payload", Kind::Text),
     ("retention.dead_letters", Kind::Text),
     ("retention.messages", Kind::Text),
+    ("alerts.interval", Kind::Text),
+    ("alerts.operator", Kind::Text),
+    ("alerts.pagerduty_key", Kind::Text),
+    ("alerts.pagerduty_url", Kind::Text),
+    ("alerts.opsgenie_key", Kind::Text),
+    ("alerts.opsgenie_url", Kind::Text),
+    ("alerts.slack_url", Kind::Text),
+    ("alerts.teams_url", Kind::Text),
+    ("alerts.webhook_url", Kind::Text),
+    ("alerts.webhook_secret", Kind::Text),
+    ("alerts.email_to", Kind::List),
+    ("alerts.dead_letters.severity", Kind::Text),
+    ("alerts.dead_letters.above", Kind::Whole),
+    ("alerts.dead_letters.window", Kind::Text),
+    ("alerts.dead_letters.reasons", Kind::List),
+    ("alerts.dead_letters.hold", Kind::Text),
+    ("alerts.failure_ratio.severity", Kind::Text),
+    ("alerts.failure_ratio.above", Kind::Whole),
+    ("alerts.failure_ratio.window", Kind::Text),
+    ("alerts.failure_ratio.count_min", Kind::Whole),
+    ("alerts.failure_ratio.hold", Kind::Text),
+    ("alerts.endpoint_failing.severity", Kind::Text),
+    ("alerts.endpoint_failing.after", Kind::Text),
+    ("alerts.endpoint_failing.hold", Kind::Text),
+    ("alerts.oldest_due.severity", Kind::Text),
+    ("alerts.oldest_due.after", Kind::Text),
+    ("alerts.oldest_due.hold", Kind::Text),
+    ("alerts.nothing_delivered.severity", Kind::Text),
+    ("alerts.nothing_delivered.window", Kind::Text),
+    ("alerts.nothing_delivered.count_min", Kind::Whole),
+    ("alerts.nothing_delivered.hold", Kind::Text),
+    ("alerts.sending_paused.severity", Kind::Text),
+    ("alerts.sending_paused.hold", Kind::Text),
 ];
 
 /// A value as written.
@@ -124,9 +172,14 @@ impl Raw {
         raw.overlay_file(DEFAULTS, "config.default.toml")?;
         // Nobody wrote these: a fault of one is that of another setting which does not go with it.
         for (key, written) in &mut raw.0 {
-            written.name = format!("`{key}`, left at its default,");
+            written.name = format!("`{key}`, {LEFT}");
         }
         Ok(raw)
+    }
+
+    /// Whether a file or a variable set a key, be it to its default.
+    pub(crate) fn is_set(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|written| !written.name.ends_with(LEFT))
     }
 
     /// What stands under a key, if anything does.

@@ -7,20 +7,26 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::limits::{self, SUSPEND_PROBE_MAX, SUSPEND_PROBE_MIN};
-use domain::policy::{BreakerOverrides, RetrySettings};
+use domain::policy::{BreakerOverrides, RetrySettings, Strategy};
+use domain::proxy::Proxy;
 use domain::target::Guard;
 use engine::settings::{HeaderFamilies, Suspending};
 use resilience::BreakerConfig;
 use store::postgres::PostgresOptions;
 use store::prune::Retention;
 use tracing_subscriber::EnvFilter;
+use url::Url;
 
+use super::alerts::Alerts;
 use super::bounds::Bounds;
 use super::error::ConfigError;
 use super::hidden::Hidden;
+use super::nodes::Nodes;
+use super::proxy;
 use super::raw::Raw;
 use super::reader::{Reader, to_u32};
 use super::smtp::Smtp;
+use super::telemetry::Push;
 use crate::schema_check::Validation;
 use crate::spelling;
 
@@ -66,11 +72,15 @@ pub(crate) enum Database {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) listen_address: String,
+    /// Where others reach the server, without a slash at the end.
+    pub(crate) public_url: Option<String>,
     pub(crate) data_dir: PathBuf,
     pub(crate) database: Database,
+    pub(crate) nodes: Nodes,
     pub(crate) jwt_secret: Option<Hidden>,
     pub(crate) main_key: Option<Hidden>,
     pub(crate) guard: Guard,
+    pub(crate) proxy: Option<Proxy>,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: String,
     pub(crate) payload_bytes_max: usize,
@@ -83,6 +93,8 @@ pub(crate) struct Settings {
     pub(crate) breaker: BreakerConfig,
     pub(crate) suspending: Suspending,
     pub(crate) smtp: Option<Smtp>,
+    pub(crate) push: Push,
+    pub(crate) alerts: Alerts,
     pub(crate) attempt_deadline: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) window_start: u32,
@@ -92,6 +104,7 @@ pub(crate) struct Settings {
     pub(crate) https_only: bool,
     pub(crate) retention: Retention,
     pub(crate) replay_rate_per_s: u32,
+    pub(crate) replay_automatic: bool,
     pub(crate) schema_validation: Validation,
     pub(crate) bounds: Bounds,
     /// Requests a second that one token may make; 0 for no bound.
@@ -102,19 +115,22 @@ impl Settings {
     /// Checks what was written.
     pub(crate) fn from_raw(raw: &Raw) -> Result<Self, ConfigError> {
         let read = Reader(raw);
-        read.later_work()?;
         let payload_bytes_max = read.in_range("limits.payload_bytes_max", &PAYLOAD_BYTES)?;
         let payload_bytes_max = usize::try_from(payload_bytes_max).unwrap_or(usize::MAX);
         let data_dir = PathBuf::from(read.text("data_dir")?);
         let window_max = to_u32(read.in_range("window.max", &(1..=512))?);
         let (attempt_deadline, connect_timeout) = read.attempt()?;
+        let (smtp, https_only) = (Smtp::read(&read)?, read.flag("endpoint.https_only")?);
         Ok(Self {
             listen_address: read.listen_address()?,
+            public_url: read.public_url()?,
             database: read.database(&data_dir)?,
+            nodes: Nodes::read(&read)?,
             data_dir,
             jwt_secret: read.hidden("jwt_secret")?,
             main_key: read.hidden("main_key")?,
             guard: read.guard()?,
+            proxy: proxy::read(&read)?,
             log_format: read.choice(
                 "log.format",
                 &[("pretty", LogFormat::Pretty), ("json", LogFormat::Json)],
@@ -127,7 +143,9 @@ impl Settings {
             lane_hold_max: read.span("retry.lane_hold_max")?,
             breaker: read.breaker()?,
             suspending: read.suspending()?,
-            smtp: Smtp::read(&read)?,
+            push: Push::read(&read)?,
+            alerts: Alerts::read(&read, https_only, smtp.is_some())?,
+            smtp,
             attempt_deadline,
             connect_timeout,
             window_start: to_u32(read.in_range("window.start", &(1..=u64::from(window_max)))?),
@@ -144,7 +162,7 @@ impl Settings {
                 "signing.default",
                 &[("hmac256", SigningKind::Hmac), ("ed25519", SigningKind::Ed25519)],
             )?,
-            https_only: read.flag("endpoint.https_only")?,
+            https_only,
             bounds: Bounds::read(|key, most| read.count(key, most))?,
             schema_validation: read.choice("schema.validation", &VALIDATIONS)?,
             retention: read.retention()?,
@@ -154,6 +172,7 @@ impl Settings {
             replay_rate_per_s: to_u32(
                 read.in_range("replay.rate_per_s", &(1..=u64::from(limits::REPLAY_RATE_MAX)))?,
             ),
+            replay_automatic: read.flag("replay.automatic")?,
         })
     }
 }
@@ -167,6 +186,25 @@ impl Reader<'_> {
         match port {
             Some(_) => Ok(text.to_owned()),
             None => Err(self.fault("listen_address", "must be host:port, like 127.0.0.1:8071")),
+        }
+    }
+
+    fn public_url(&self) -> Result<Option<String>, ConfigError> {
+        let Some(text) = self.optional("public_url") else { return Ok(None) };
+        let is_plain = |url: &Url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.query().is_none()
+                && url.fragment().is_none()
+        };
+        match Url::parse(text).ok().filter(is_plain) {
+            Some(url) => Ok(Some(url.as_str().trim_end_matches('/').to_owned())),
+            None => {
+                let rule = "must be a URL that begins with http:// or https://, without user, \
+                            query and fragment, like https://peyk.example";
+                Err(self.fault("public_url", rule))
+            }
         }
     }
 
@@ -246,6 +284,11 @@ impl Reader<'_> {
             retry_after_max: self.span("retry.retry_after_max")?,
         };
         retry.policy().validate().map_err(|fault| self.policy_fault("retry", fault))?;
+        let is_bare = retry.strategy == Strategy::Schedule && retry.schedule.is_empty();
+        if is_bare && !self.0.is_set("retry.schedule") {
+            let rule = "must not be left out with that strategy; an empty one is one send";
+            return Err(self.fault("retry.schedule", rule));
+        }
         Ok(retry)
     }
 
@@ -315,19 +358,6 @@ impl Reader<'_> {
     fn policy_fault(&self, section: &str, fault: resilience::ConfigError) -> ConfigError {
         let field = policy_field(fault.option);
         self.fault(&format!("{section}.{field}"), &fault.rule.replace("calls_max", "attempts_max"))
-    }
-
-    /// Settings that this build takes but does not act on yet are checked all the same.
-    fn later_work(&self) -> Result<(), ConfigError> {
-        if self.optional("proxy.url").is_some() {
-            return Err(self.fault("proxy.url", "names a proxy, which is not in this build"));
-        }
-        if self.optional("database_direct_url").is_some() {
-            let rule =
-                "is for several nodes on PostgreSQL, which are not in this build: leave it out";
-            return Err(self.fault("database_direct_url", rule));
-        }
-        Ok(())
     }
 }
 

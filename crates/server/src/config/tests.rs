@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use domain::policy::{RetryOn, RetrySettings, Strategy};
+use domain::target::Host;
 use resilience::BreakerConfig;
 
 use super::settings::{LogFormat, SigningKind};
@@ -144,6 +145,22 @@ fn a_mail_server_has_the_usual_port_and_hides_its_password() {
 }
 
 #[test]
+fn a_proxy_is_read_with_its_exceptions_and_hides_its_password() {
+    assert_eq!(from_variables(&[]).unwrap().proxy, None);
+    let settings = from_variables(&[
+        ("PEYK_PROXY__URL", "socks5://me:hunter2@proxy.example"),
+        ("PEYK_PROXY__EXCEPT", "10.0.0.0/8, .corp"),
+    ])
+    .unwrap();
+    assert!(!format!("{settings:?}").contains("hunter2"));
+    let proxy = settings.proxy.unwrap();
+    assert_eq!((proxy.host(), proxy.port), (Host::Name("proxy.example"), 1080));
+    assert!(proxy.exceptions.cover(Host::Name("a.corp"), [192, 0, 2, 1].into()));
+    assert!(proxy.exceptions.cover(Host::Name("a.example"), [10, 0, 0, 1].into()));
+    assert!(!proxy.exceptions.cover(Host::Name("a.example"), [192, 0, 2, 1].into()));
+}
+
+#[test]
 fn what_is_wrong_with_suspension_and_mail_is_named() {
     let files = [
         (
@@ -194,7 +211,10 @@ fn what_is_wrong_is_named_in_one_line() {
         ("[retry]\nattempts_max = 0", "`retry.attempts_max` in peyk.toml must be from 1 to"),
         ("[retry]\nbase = \"5\"", "`retry.base` in peyk.toml must be a whole number with a unit"),
         ("[retry]\ncap = \"1s\"", "`retry.cap` in peyk.toml must not be below base"),
-        ("[retry]\nstrategy = \"schedule\"", "`retry.schedule`, left at its default, must not be"),
+        (
+            "[retry]\nstrategy = \"schedule\"",
+            "`retry.schedule`, left at its default, must not be left",
+        ),
         ("[window]\nmax = 2", "`window.start`, left at its default, must be from 1 to 2"),
         ("[retry]\nbase = \"2h\"", "`retry.cap`, left at its default, must not be below base"),
         ("[retry]\nstrategy = \"x\"", "must be one of exponential, fixed"),
@@ -205,9 +225,18 @@ fn what_is_wrong_is_named_in_one_line() {
         ("[window]\nstart = 65", "`window.start` in peyk.toml must be from 1 to 64"),
         ("database_url = \"postgres://h:port/d\"", "is not a URL of a PostgreSQL database"),
         ("database_url = \"mysql://h/d\"", "must be sqlite://<path> or postgres://"),
-        ("database_direct_url = \"postgres://h/d\"", "not in this build"),
+        ("database_direct_url = \"postgres://h/d\"", "must be the URL of the PostgreSQL database"),
+        ("roles = [\"worker\"]", "`roles` in peyk.toml must be api and worker with SQLite"),
+        ("roles = []", "`roles` in peyk.toml must not be empty"),
+        ("roles = [\"x\"]", "`roles` in peyk.toml must be a list of api and worker"),
+        ("database_pooled = true", "`database_pooled` in peyk.toml needs database_direct_url"),
+        ("database_wait = \"2h\"", "`database_wait` in peyk.toml must be at most 1h"),
         ("jwt_secret = \"short\"", "`jwt_secret` in peyk.toml must have at least 16"),
         ("allowed_targets = [\"127.0.0.1/8\"]", "`allowed_targets` in peyk.toml is wrong"),
+        ("public_url = \"peyk.example\"", "`public_url` in peyk.toml must be a URL"),
+        ("public_url = \"ftp://peyk.example\"", "`public_url` in peyk.toml must be a URL"),
+        ("public_url = \"https://u@peyk.example\"", "`public_url` in peyk.toml must be a URL"),
+        ("public_url = \"https://peyk.example/?a\"", "`public_url` in peyk.toml must be a URL"),
         ("listen_address = \"8071\"", "must be host:port"),
         ("listen_address = \":8071\"", "must be host:port"),
         (
@@ -224,7 +253,11 @@ fn what_is_wrong_is_named_in_one_line() {
             "[retention]\nmessages = \"89d\"",
             "`retention.messages` in peyk.toml must not be shorter than retention.payload",
         ),
-        ("[proxy]\nurl = \"http://p\"", "not in this build"),
+        ("[proxy]\nurl = \"ftp://p\"", "`proxy.url` in peyk.toml must be http://, https:// or"),
+        ("[proxy]\nurl = \"http://p/q\"", "`proxy.url` in peyk.toml must be http://, https:// or"),
+        ("[proxy]\nurl = \"socks5://u@p\"", "`proxy.url` in peyk.toml must have a user name and"),
+        ("[proxy]\nexcept = [\"a:1\"]", "`proxy.except` in peyk.toml is wrong: `a:1` is none of"),
+        ("[proxy]\nexcept = [\"10.1.0.0/8\"]", "`proxy.except` in peyk.toml is wrong: `10.1.0"),
         ("data_dir = \"a\"\nb", "peyk.toml line 2"),
     ];
     for (text, expected) in files {
@@ -232,6 +265,10 @@ fn what_is_wrong_is_named_in_one_line() {
         assert!(said.contains(expected), "{text:?} says {said:?}");
         assert!(!said.contains('\n'), "{said:?}");
     }
+}
+
+#[test]
+fn what_is_wrong_in_a_variable_is_named() {
     let variables = [
         ("PEYK_RETRY__BSE", "PEYK_RETRY__BSE is not a setting"),
         ("PEYK_retry__base", "PEYK_retry__base is not a setting"),
@@ -249,4 +286,65 @@ fn what_is_wrong_is_named_in_one_line() {
 fn a_file_that_was_named_must_be_there() {
     let said = load(&Fake::default(), Some(Path::new("other.toml"))).unwrap_err().to_string();
     assert!(said.starts_with("cannot read other.toml: "), "{said}");
+}
+
+#[test]
+fn alerts_are_rules_by_condition_and_routes_by_channel() {
+    let settings = from_variables(&[]).unwrap();
+    assert!(settings.alerts.routes.is_empty(), "nobody is told until somebody is named");
+    let names: Vec<_> = settings.alerts.rules.iter().map(|rule| rule.name.as_str()).collect();
+    assert_eq!(names, domain::alert::rule::Condition::NAMES);
+    assert!(settings.alerts.rules.iter().all(|rule| rule.enabled));
+    let key = "0123456789abcdef0123456789abcdef";
+    let set = [
+        ("PEYK_ALERTS__PAGERDUTY_KEY", key),
+        ("PEYK_ALERTS__PAGERDUTY_URL", "https://events.eu.pagerduty.com/v2/enqueue"),
+        ("PEYK_ALERTS__SLACK_URL", "https://hooks.slack.com/services/wonderland"),
+        ("PEYK_ALERTS__WEBHOOK_URL", "https://h.example/"),
+        ("PEYK_ALERTS__WEBHOOK_SECRET", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"),
+        ("PEYK_ALERTS__OLDEST_DUE__SEVERITY", "off"),
+    ];
+    let settings = from_variables(&set).unwrap();
+    let routes: Vec<_> = settings.alerts.routes.iter().map(|route| route.name.as_str()).collect();
+    assert_eq!(routes, ["pagerduty", "slack", "webhook"]);
+    assert!(!settings.alerts.rules[3].enabled);
+    let shown = format!("{:?}", settings.alerts);
+    assert!(!shown.contains(key) && !shown.contains("wonderland") && !shown.contains("C2FVs"));
+}
+
+#[test]
+fn alerts_that_cannot_work_are_refused_by_name() {
+    let rows = [
+        ("interval = \"0s\"", "`alerts.interval` in peyk.toml must be from 1s to 1m"),
+        ("operator = \"me\"", "`alerts.operator` in peyk.toml must be the id of an organisation"),
+        ("pagerduty_key = \"short\"", "`alerts.pagerduty_key` in peyk.toml must be the 32 letters"),
+        ("opsgenie_key = \"a b\"", "`alerts.opsgenie_key` in peyk.toml must be at most 256"),
+        ("slack_url = \"hooks\"", "`alerts.slack_url` in peyk.toml"),
+        (
+            "pagerduty_url = \"https://h.example/\"",
+            "`alerts.pagerduty_url` in peyk.toml needs `alerts.pagerduty_key`",
+        ),
+        (
+            "opsgenie_url = \"https://h.example/\"",
+            "`alerts.opsgenie_url` in peyk.toml needs `alerts.opsgenie_key`",
+        ),
+        ("webhook_url = \"https://h.example/\"", "`alerts.webhook_secret` must not be empty"),
+        ("email_to = [\"a@example.com\"]", "`alerts.email_to` in peyk.toml needs a mail server"),
+        (
+            "[alerts.dead_letters]\nwindow = \"1s\"",
+            "`alerts.dead_letters.window` in peyk.toml must",
+        ),
+        ("[alerts.dead_letters]\nreasons = []", "`alerts.dead_letters.reasons` in peyk.toml must"),
+        (
+            "[alerts.dead_letters]\nreasons = [\"rain\"]",
+            "`alerts.dead_letters.reasons` in peyk.toml",
+        ),
+        ("[alerts.failure_ratio]\nabove = 100", "`alerts.failure_ratio.above` in peyk.toml must"),
+        ("[alerts.failure_ratio]\ncount_min = 0", "`alerts.failure_ratio.count_min` in peyk.toml"),
+        ("[alerts.sending_paused]\nseverity = \"bad\"", "`alerts.sending_paused.severity` in peyk"),
+    ];
+    for (text, said) in rows {
+        let fault = from_file(&format!("[alerts]\n{text}")).unwrap_err().to_string();
+        assert!(fault.contains(said), "{text}: {fault}");
+    }
 }

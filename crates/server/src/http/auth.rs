@@ -6,13 +6,11 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath};
 use http::{header, request::Parts};
+use store::directory::IdOrUid;
 
 use super::problem::Problem;
 use super::tokens::{Caller, invalid};
 use crate::state::Shared;
-
-/// What ends a token, and so is open to one that may only look.
-pub(crate) const LOGOUT: &str = "/api/v1/auth/logout";
 
 /// The caller of a request.
 pub(crate) struct Auth(pub(crate) Arc<Caller>);
@@ -24,7 +22,12 @@ impl FromRequestParts<Arc<Shared>> for Auth {
         parts: &mut Parts,
         shared: &Arc<Shared>,
     ) -> Result<Self, Self::Rejection> {
-        let value = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let mut given = parts.headers.get_all(header::AUTHORIZATION).iter();
+        let value = given.next().and_then(|value| value.to_str().ok());
+        if given.next().is_some() {
+            let detail = "There must be one `authorization` header, and no more";
+            return Err(Problem::unauthenticated(detail));
+        }
         let (scheme, token) = value.and_then(|value| value.split_once(' ')).ok_or_else(invalid)?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(invalid());
@@ -32,9 +35,12 @@ impl FromRequestParts<Arc<Shared>> for Auth {
         let now = shared.now();
         let caller = shared.tokens.check(token.trim(), now)?;
         shared.token_rates.take(&caller.hash, now)?;
-        let ends = parts.extensions.get::<MatchedPath>().is_some_and(|it| it.as_str() == LOGOUT);
-        if !parts.method.is_safe() && !ends {
-            caller.full_access()?;
+        let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        caller.may(&parts.method, route)?;
+        // A token does not outlive its application.
+        if let Some(app) = caller.app {
+            let found = shared.engine.app(caller.org, &IdOrUid::Id(app)).await?;
+            found.ok_or_else(invalid)?;
         }
         Ok(Self(caller))
     }

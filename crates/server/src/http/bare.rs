@@ -35,14 +35,17 @@ fn problem(status: StatusCode) -> Option<Problem> {
         StatusCode::URI_TOO_LONG => {
             Problem::new(status, "uri_too_long", "The target of the request is too long")
         }
-        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
-            let detail = format!(
-                "The head of the request is larger than {HEAD_BYTES_MAX} bytes or has more than 100 headers"
-            );
-            Problem::new(status, "headers_too_large", detail)
-        }
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => head_too_large(),
         _ => return None,
     })
+}
+
+/// A head that is larger than it may be.
+pub(super) fn head_too_large() -> Problem {
+    let detail = format!(
+        "The head of the request is larger than {HEAD_BYTES_MAX} bytes or has more than 100 headers"
+    );
+    Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large", detail)
 }
 
 /// What is sent on a connection whose head was not complete in time.

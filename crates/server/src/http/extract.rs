@@ -9,18 +9,22 @@ use bytes::Bytes;
 use domain::error::Invalid;
 use domain::idempotency::IngestKey;
 use domain::text;
+use domain::trace::Given;
 use http::request::Parts;
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
 use super::limits::Hold;
+use super::origin::Origin;
 use super::problem::Problem;
 use super::tokens::Caller;
 use crate::state::Shared;
 
 /// The header that names a request.
 const NAME: &str = "idempotency-key";
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// The variable parts of the path. A part that is no text leads nowhere.
 pub(crate) struct Place<T>(pub(crate) T);
@@ -82,17 +86,21 @@ impl Received {
         Ok(Self { body, method, route, headers, _hold: hold })
     }
 
-    /// Where this server is, as the request reached it; a proxy in between says which scheme that
-    /// was.
-    pub(crate) fn origin(&self) -> String {
+    /// The beginning of links in its answer.
+    pub(crate) fn origin(&self, origin: &Origin) -> String {
         let text = |name: &str| self.headers.get(name).and_then(|value| value.to_str().ok());
-        let scheme = text("x-forwarded-proto").filter(|scheme| *scheme == "https");
-        format!("{}://{}", scheme.unwrap_or("http"), text("host").unwrap_or("localhost"))
+        origin.of(text("host"), text("x-forwarded-proto") == Some("https"))
     }
 
     /// Whether there is an `idempotency-key`, good or bad.
     pub(crate) fn has_idempotency_key(&self) -> bool {
         self.headers.contains_key(NAME)
+    }
+
+    /// The trace that the caller is in, if it said so as the specification has it.
+    pub(crate) fn trace(&self) -> Option<Arc<Given>> {
+        let of = |name| self.headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        Given::read(of(TRACE_PARENT), of(TRACE_STATE)).map(Arc::new)
     }
 
     /// The `idempotency-key`, if there is one.

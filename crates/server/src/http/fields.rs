@@ -140,6 +140,11 @@ impl<'a> Fields<'a> {
         self.map.contains_key(name)
     }
 
+    /// Whether something but `null` stands under the name.
+    pub(crate) fn is_given(&self, name: &str) -> bool {
+        self.map.get(name).is_some_and(|raw| raw.get() != "null")
+    }
+
     /// Gives all faults that were found, or nothing.
     pub(crate) fn finish(self) -> Result<(), Problem> {
         if self.faults.is_empty() { Ok(()) } else { Err(Problem::invalid(self.faults)) }
@@ -236,9 +241,19 @@ impl<'a> Fields<'a> {
         self.faults.extend(inner.faults);
     }
 
+    /// One field under several names has one value.
+    fn check_aliases(&mut self, names: &[&'static str]) {
+        let mut given = names.iter().filter_map(|name| Some((*name, self.map.get(*name)?.get())));
+        let Some((first, value)) = given.next() else { return };
+        if let Some((other, _)) = given.find(|(_, other)| *other != value) {
+            self.fail(other, format!("must not differ from {first}, which is the same field"));
+        }
+    }
+
     fn take(&mut self, names: &[&'static str]) -> (&'static str, Given<'a>) {
         #[cfg(test)]
         asked::note(&self.outer, names);
+        self.check_aliases(names);
         for name in names {
             if self.twice.remove(*name) {
                 self.fail(name, "must not be given twice");

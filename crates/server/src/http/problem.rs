@@ -92,6 +92,12 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "insufficient access", detail)
     }
 
+    /// 403 for a token that was made without the capability.
+    pub(crate) fn incapable() -> Self {
+        let detail = "This token was made without the capability for this";
+        Self::new(StatusCode::FORBIDDEN, "insufficient access", detail)
+    }
+
     /// 404.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)

@@ -1,6 +1,6 @@
 //! Query strings: flags, numbers, times and lists, in every spelling that clients use.
 //!
-//! Unknown parameters are ignored; of one given twice the last counts, except in lists.
+//! Unknown parameters are ignored; one given twice is refused, except in lists.
 //! Never: guess; what cannot be read is a 422 that names it.
 
 use std::convert::Infallible;
@@ -41,14 +41,23 @@ impl Query {
     }
 
     /// One parameter; an empty one counts as absent.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().rev().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    pub(crate) fn get(&self, name: &str) -> Result<Option<&str>, Problem> {
+        Ok(self.given(name)?.filter(|value| !value.is_empty()))
+    }
+
+    /// One parameter as it was given, though it be empty.
+    pub(crate) fn given(&self, name: &str) -> Result<Option<&str>, Problem> {
+        let mut found = self.0.iter().filter(|(key, _)| key == name);
+        let first = found.next().map(|(_, value)| value.as_str());
+        if found.next().is_some() {
+            return Err(refuse(name, "must be given once"));
+        }
+        Ok(first)
     }
 
     /// `true` or `false`.
     pub(crate) fn flag(&self, name: &str, default: bool) -> Result<bool, Problem> {
-        match self.get(name) {
+        match self.get(name)? {
             None => Ok(default),
             Some("true" | "1") => Ok(true),
             Some("false" | "0") => Ok(false),
@@ -59,7 +68,7 @@ impl Query {
     /// A whole number.
     pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Problem> {
         let read = |text: &str| text.parse().map_err(|_| refuse(name, "must be a whole number"));
-        self.get(name).map(read).transpose()
+        self.get(name)?.map(read).transpose()
     }
 
     /// A point in time, RFC 3339.
@@ -68,7 +77,7 @@ impl Query {
             // A plus sign that was not encoded has become a space.
             time_of(&text.replace(' ', "+")).map_err(|rule| refuse(name, rule))
         };
-        self.get(name).map(read).transpose()
+        self.get(name)?.map(read).transpose()
     }
 
     /// A text that is checked.
@@ -77,7 +86,7 @@ impl Query {
         name: &str,
         check: impl Fn(&str, &str) -> Result<(), Invalid>,
     ) -> Result<Option<String>, Problem> {
-        let Some(text) = self.get(name) else { return Ok(None) };
+        let Some(text) = self.get(name)? else { return Ok(None) };
         check(name, text).map_err(|fault| refuse(name, &fault.rule))?;
         Ok(Some(text.to_owned()))
     }
@@ -144,10 +153,12 @@ mod tests {
 
     #[test]
     fn single_values_are_read_or_refused() {
-        let query = Query::parse("a=true&b=0&c=x&n=5&n=6&m=-1&t=2030-01-31T10:00:00%2B01:00&e=");
+        let query =
+            Query::parse("a=true&b=0&c=x&n=6&m=-1&d=1&d=1&t=2030-01-31T10:00:00%2B01:00&e=");
         assert!(query.flag("a", false).unwrap() && !query.flag("b", true).unwrap());
         assert!(query.flag("none", true).unwrap() && query.flag("c", true).is_err());
         assert_eq!(query.number::<u64>("n").unwrap(), Some(6));
+        assert!(query.number::<u64>("d").is_err() && query.flag("d", true).is_err(), "twice");
         assert!(query.number::<u64>("m").is_err() && query.number::<u64>("c").is_err());
         assert_eq!(query.number::<u64>("e").unwrap(), None);
         let at = query.time("t").unwrap().unwrap();

@@ -16,7 +16,7 @@ use axum::body::HttpBody;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use resilience::Clock;
@@ -186,6 +186,10 @@ async fn answer(
 }
 
 async fn routed(mut router: Router, mut request: Request<Lent>) -> Result<Response, Infallible> {
+    // The HTTP library looks at what it has read, which may be twice as much.
+    if head_bytes(&request) > HEAD_BYTES_MAX {
+        return Ok(bare::head_too_large().closing().into_response());
+    }
     if !names_one_host(request.version(), request.headers()) {
         let detail = "The request must have one `host` header, with a host and perhaps a port";
         return Ok(Problem::bad_request("generic_error", detail).closing().into_response());
@@ -204,6 +208,18 @@ async fn routed(mut router: Router, mut request: Request<Lent>) -> Result<Respon
     };
     allow_origin(&mut response, asked);
     Ok(response)
+}
+
+/// The head of a request, as it is written without needless spaces.
+fn head_bytes<B>(request: &Request<B>) -> usize {
+    let target = request.uri();
+    let authority = target.authority().map_or(0, |it| "http://".len() + it.as_str().len());
+    let path = target.path_and_query().map_or(0, |it| it.as_str().len());
+    let line = request.method().as_str().len() + authority + path + "  HTTP/1.1\r\n".len();
+    let header = |(name, value): (&HeaderName, &HeaderValue)| {
+        name.as_str().len() + value.len() + ": \r\n".len()
+    };
+    line + request.headers().iter().map(header).sum::<usize>() + "\r\n".len()
 }
 
 /// Whether a request says for which host it is as RFC 9112 section 3.2 asks.

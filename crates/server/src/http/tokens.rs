@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::{Kind, PublicId};
+use http::Method;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use quick_cache::sync::Cache;
 use resilience::Timestamp;
@@ -16,6 +17,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+use super::capabilities::{self, Capability, LOGOUT};
 use super::problem::Problem;
 use super::revoked::{Revocations, Shown};
 
@@ -45,6 +47,8 @@ pub(crate) struct Caller {
     pub(crate) session: Option<String>,
     /// Whether it may only look, and not at secrets.
     pub(crate) read_only: bool,
+    /// What it may do; `None` for all.
+    pub(crate) capabilities: Option<Vec<Capability>>,
     /// SHA-256 of the token.
     pub(crate) hash: [u8; 32],
     /// When the token ends, leeway included.
@@ -63,9 +67,26 @@ impl Caller {
         Self { org, ..self.clone() }
     }
 
-    /// Refuses a token that may only look.
-    pub(crate) fn full_access(&self) -> Result<(), Problem> {
-        if self.read_only { Err(Problem::read_only()) } else { Ok(()) }
+    /// Refuses a request that the token may not make, though one of its kind might.
+    pub(crate) fn may(&self, method: &Method, route: &str) -> Result<(), Problem> {
+        if self.read_only && !method.is_safe() && route != LOGOUT {
+            return Err(Problem::read_only());
+        }
+        match &self.capabilities {
+            Some(all) if !capabilities::allow(all, method, route) => Err(Problem::incapable()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a token that may see no signing secrets.
+    pub(crate) fn may_see_secrets(&self) -> Result<(), Problem> {
+        if self.read_only {
+            return Err(Problem::read_only());
+        }
+        match &self.capabilities {
+            Some(all) if !capabilities::show_secrets(all) => Err(Problem::incapable()),
+            _ => Ok(()),
+        }
     }
 
     fn shown(&self) -> Shown<'_> {
@@ -87,6 +108,7 @@ struct Claims {
     session_id: Option<String>,
     #[serde(default)]
     read_only: bool,
+    capabilities: Option<Vec<Capability>>,
 }
 
 /// What a token of an application may do.
@@ -98,6 +120,8 @@ pub(crate) struct Grant {
     pub(crate) session: Option<String>,
     /// May only look.
     pub(crate) read_only: bool,
+    /// May do this; `None` for all.
+    pub(crate) capabilities: Option<Vec<Capability>>,
     /// Is good so long.
     pub(crate) good_for: Duration,
 }
@@ -119,6 +143,8 @@ struct Made<'a> {
     session_id: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     read_only: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capabilities: Option<&'a [Capability]>,
 }
 
 /// A token whose signature was checked.
@@ -178,6 +204,7 @@ impl Tokens {
             feature_flags: Vec::new(),
             session: None,
             read_only: false,
+            capabilities: None,
             good_for: Duration::from_secs(MADE_FOR_SECS),
         };
         self.signed(&Self::claims((org, app), &grant, now)?)
@@ -199,6 +226,7 @@ impl Tokens {
             feature_flags: &grant.feature_flags,
             session_id: grant.session.as_deref(),
             read_only: grant.read_only,
+            capabilities: grant.capabilities.as_deref(),
         };
         serde_json::value::to_raw_value(&claims).ok()
     }
@@ -273,6 +301,7 @@ fn caller_of(claims: &Claims, hash: [u8; 32]) -> Option<Caller> {
         feature_flags: claims.feature_flags.clone(),
         session: claims.session_id.clone(),
         read_only: claims.read_only,
+        capabilities: claims.capabilities.clone(),
         hash,
         until: claims.exp.map_or(Timestamp::MAX, |at| {
             Timestamp::from_secs(whole(at).saturating_add(LEEWAY_SECS))

@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 use domain::endpoint::Endpoint;
 use regex::Regex;
 
+use crate::one_line::one_line;
+
 /// What stands where something was left out.
 const LEFT_OUT: &str = "[removed]";
 /// Shorter texts of an endpoint are no secrets, and stand in many words.
@@ -43,24 +45,7 @@ pub(super) fn line(said: &[u8], endpoint: &Endpoint, chars_max: usize) -> String
     for (pattern, kept) in &*PATTERNS {
         text = pattern.replace_all(&text, *kept).into_owned();
     }
-    let shown: String = text.chars().map(|c| if is_shown(c) { c } else { ' ' }).collect();
-    let mut words = String::new();
-    for word in shown.split_whitespace() {
-        if !words.is_empty() {
-            words.push(' ');
-        }
-        words.push_str(word);
-    }
-    match words.char_indices().nth(chars_max) {
-        Some((end, _)) => format!("{}…", &words[..end]),
-        None => words,
-    }
-}
-
-/// No control characters, and none that turn the direction of a line or cannot be seen.
-fn is_shown(c: char) -> bool {
-    let hides = ['\u{200b}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2060}'..='\u{206f}'];
-    !c.is_control() && c != '\u{feff}' && !hides.iter().any(|range| range.contains(&c))
+    one_line(&text, chars_max)
 }
 
 /// All that an endpoint has and that nobody else should see, longest first.

@@ -22,6 +22,8 @@ const COUNTERS: &[(&str, &str)] = &[
     ("peyk_api_requests_total", "Answers of the API by route template and class of status."),
     ("peyk_commits_total", "Batches, committed or failed."),
     ("peyk_commit_rows_total", "Rows written or removed."),
+    ("peyk_messages_total", "Messages accepted."),
+    ("peyk_figures_rows_total", "Rows of figures written or removed by rolling up."),
     ("peyk_attempts_total", "Sends that ended, by class."),
     ("peyk_deliveries_total", "Deliveries that ended delivered or cancelled."),
     ("peyk_dead_letters_total", "Deliveries given up."),
@@ -34,6 +36,8 @@ const COUNTERS: &[(&str, &str)] = &[
         "Payloads that broke the schema of their event type, or whose schema cannot be used.",
     ),
     ("peyk_mails_total", "Letters to owners: sent, failed (and tried again), given_up."),
+    ("peyk_health_checks_total", "Questions at health-check URLs: well, unwell."),
+    ("peyk_spans_total", "Spans: sent, dropped for want of room, refused by the collector."),
     ("peyk_lane_repairs_total", "Lanes that the poll had to wake; more than 0 is a defect."),
 ];
 
@@ -48,6 +52,7 @@ const GAUGES: &[(&str, &str)] = &[
     ("peyk_holds", "Lanes that are held, by what holds them."),
     ("peyk_lane_ids", "Ids in memory over all lanes."),
     ("peyk_breakers", "Lanes in memory whose breaker is open or half_open, or that are suspended."),
+    ("peyk_alerts_firing", "Rules of alerts that fire."),
     ("peyk_sending_paused", "1 while sending pauses because the fault is on this side."),
 ];
 

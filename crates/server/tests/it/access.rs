@@ -72,7 +72,8 @@ async fn a_token_of_an_application_makes_and_ends_no_others() {
         json!({"expiry": 604_801}),
         json!({"featureFlags": [""]}),
         json!({"sessionId": 5}),
-        json!({"capabilities": ["ViewBase"]}),
+        json!({"capabilities": ["Everything"]}),
+        json!({"capabilities": []}),
     ] {
         server.post("/auth/app-portal-access/a", &body).await.expect(422);
     }
@@ -113,6 +114,65 @@ async fn a_read_only_token_changes_nothing_and_sees_no_secret() {
     ] {
         let answer = with(&server, &token, method, path).await;
         assert_eq!(answer.status, status, "{method} {path}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn a_token_may_do_what_its_capabilities_say() {
+    let server = Server::start().await;
+    server.app_with("a", "http://127.0.0.1:9/", json!({})).await;
+    let (endpoint, secret) = ("/app/a/endpoint/e", "/app/a/endpoint/e/secret");
+    for (names, reads_secret, rotates, recovers, makes) in [
+        (json!(["ViewBase"]), 403, 403, 403, 403),
+        (json!(["ViewBase", "ViewEndpointSecret"]), 200, 403, 403, 403),
+        (json!(["ViewBase", "ManageEndpointSecret"]), 200, 422, 403, 403),
+        (json!(["ViewBase", "CreateAttempts"]), 403, 403, 422, 403),
+        (json!(["ViewBase", "ManageEndpoint"]), 200, 422, 403, 422),
+    ] {
+        let token = access(&server, "a", json!({"capabilities": names})).await;
+        for (method, path, status) in [
+            ("GET", endpoint.to_owned(), 200),
+            ("GET", secret.to_owned(), reads_secret),
+            // Without the body that they take.
+            ("POST", format!("{secret}/rotate"), rotates),
+            ("POST", format!("{endpoint}/recover"), recovers),
+            ("POST", "/app/a/endpoint".to_owned(), makes),
+            ("POST", "/app/a/msg".to_owned(), 403),
+        ] {
+            let answer = with(&server, &token, method, &path).await;
+            // A body that is none is 400 or 422, by how it is read.
+            let passed = if answer.status == 400 { 422 } else { answer.status };
+            assert_eq!(passed, status, "{names} {method} {path}: {}", answer.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_link_leads_to_no_host_that_only_the_request_names() {
+    let server = Server::start().await;
+    server.post("/app", &json!({"name": "a", "uid": "a"})).await.expect(201);
+    let path = "/api/v1/auth/app-portal-access/a";
+    let evil = [("host", "evil.example"), ("x-forwarded-proto", "https")];
+    let made = server.send("POST", path, &evil, "{}").await.expect(200);
+    let here = format!("http://{}/portal/#key=", server.address());
+    assert!(made["url"].as_str().unwrap().starts_with(&here), "{made}");
+    let server = Server::with(&[("PEYK_PUBLIC_URL", "https://peyk.example/hooks/")]).await;
+    server.post("/app", &json!({"name": "a", "uid": "a"})).await.expect(201);
+    let made = server.send("POST", path, &[], "{}").await.expect(200);
+    let set = "https://peyk.example/hooks/portal/#key=";
+    assert!(made["url"].as_str().unwrap().starts_with(set), "{made}");
+}
+
+#[tokio::test]
+async fn a_token_does_not_outlive_its_application() {
+    let server = Server::start().await;
+    server.post("/app", &json!({"name": "a", "uid": "a"})).await.expect(201);
+    let token = access(&server, "a", json!({})).await;
+    with(&server, &token, "GET", "/event-type").await.expect(200);
+    assert_eq!(server.delete("/app/a").await.status, 204);
+    for path in ["/event-type", "/app/a", "/background-task"] {
+        let refused = with(&server, &token, "GET", path).await.expect(401);
+        assert_eq!(refused["code"], "authentication_failed", "{path}");
     }
 }
 
@@ -189,4 +249,43 @@ async fn each_token_has_its_requests_a_second() {
     assert_eq!(refused.headers["retry-after"], "1");
     assert_eq!(refused.expect(429)["code"], "rate_limited");
     server.send("GET", "/api/v1/health/ping", &[], "").await.expect(204);
+}
+
+/// A token that was ended is of no use to whoever repeats the request that made it.
+#[tokio::test]
+async fn a_repeat_gets_the_same_token_until_it_was_ended() {
+    let mut server = Server::start().await;
+    server.post("/app", &json!({"name": "a", "uid": "a"})).await.expect(201);
+    let path = "/api/v1/auth/app-portal-access/a";
+    let repeated = async |server: &Server| {
+        let made = server.send("POST", path, &[("idempotency-key", "k")], "{}").await.expect(200);
+        made["token"].as_str().unwrap().to_owned()
+    };
+    let first = repeated(&server).await;
+    assert_eq!(repeated(&server).await, first);
+    with(&server, &first, "POST", "/auth/logout").await.expect(204);
+    let second = repeated(&server).await;
+    assert_ne!(second, first);
+    with(&server, &second, "GET", "/app/a").await.expect(200);
+    assert_eq!(repeated(&server).await, second);
+    server.post("/auth/app/a/expire-all", &json!({})).await.expect(204);
+    server.kill_and_restart();
+    let third = repeated(&server).await;
+    with(&server, &third, "GET", "/app/a").await.expect(200);
+    assert_eq!(with(&server, &second, "GET", "/app/a").await.status, 401);
+}
+
+#[tokio::test]
+async fn one_header_says_who_asks() {
+    let server = Server::start().await;
+    let token = format!("Bearer {}", server.made_token(&[]));
+    for other in [token.as_str(), "Bearer x", "Basic eA=="] {
+        for headers in [
+            [("authorization", &*token), ("authorization", other)],
+            [("authorization", other), ("authorization", &*token)],
+        ] {
+            let refused = server.send("GET", "/api/v1/app", &headers, "").await.expect(401);
+            assert!(refused["detail"].as_str().unwrap().contains("one `authorization`"));
+        }
+    }
 }

@@ -43,7 +43,7 @@ fn ago(days: u64, secs: u64) -> String {
 async fn by_hand(server: &Server, app: &str) -> HashMap<String, usize> {
     let (mut counts, mut iterator) = (HashMap::new(), String::new());
     loop {
-        let path = format!("/app/{app}/attempt/endpoint/e?limit=250&iterator={iterator}");
+        let path = format!("/app/{app}/attempt/endpoint/e?limit=250{iterator}");
         let page = server.get(&path).await.expect(200);
         for row in page["data"].as_array().unwrap() {
             if row["triggerType"] == 1 {
@@ -53,7 +53,7 @@ async fn by_hand(server: &Server, app: &str) -> HashMap<String, usize> {
         if page["done"] == true {
             return counts;
         }
-        page["iterator"].as_str().unwrap().clone_into(&mut iterator);
+        iterator = format!("&iterator={}", page["iterator"].as_str().unwrap());
     }
 }
 

@@ -280,10 +280,17 @@ async fn what_is_no_request_gets_a_reason_too() {
         (line(65_600), 414, "uri_too_long"),
         (heads(200, 10), 431, "headers_too_large"),
         (heads(20, 60_000), 431, "headers_too_large"),
+        (heads(10, 6_600), 431, "headers_too_large"),
+        (heads(10, 12_000), 431, "headers_too_large"),
         (heads(1, 2_000_000), 431, "headers_too_large"),
     ];
     let most = heads(98, 10).replacen("\r\n", "\r\nconnection: close\r\n", 1);
     assert!(sent_raw(&server, most.as_bytes()).starts_with("HTTP/1.1 307 "), "100 headers");
+    let (begin, end) = ("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx: ", "\r\n\r\n");
+    let filled =
+        |bytes: usize| format!("{begin}{}{end}", "x".repeat(bytes - begin.len() - end.len()));
+    assert!(sent_raw(&server, filled(65_536).as_bytes()).starts_with("HTTP/1.1 307 "), "64 KiB");
+    assert!(sent_raw(&server, filled(65_537).as_bytes()).starts_with("HTTP/1.1 431 "));
     // To what is no HTTP/1 at all, nothing that it would understand can be said.
     assert_eq!(sent_raw(&server, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "");
     let good = "GET /api/v1/health/ping HTTP/1.1\r\nhost: x\r\n\r\n";

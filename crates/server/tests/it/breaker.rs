@@ -44,3 +44,27 @@ async fn it_can_be_forced() {
     assert_eq!((&auto["state"], &auto["forced"]), (&json!("closed"), &json!(false)));
     receiver.wait_for(1).await;
 }
+
+#[tokio::test]
+async fn a_break_that_ended_while_forced_closed_does_not_come_back() {
+    let server = Server::with(&[("PEYK_RETRY__ATTEMPTS_MAX", "100")]).await;
+    let receiver = Receiver::scripted(|_, _| Reply::status(500)).await;
+    let policy = json!({"breaker": {"failures": 1, "openFor": "1h", "openForMax": "1h"}});
+    server.app_with("a", &receiver.url("/"), policy).await;
+    let path = "/app/a/endpoint/e/breaker";
+    server.message("a", json!({"n": 1})).await;
+    until("an open breaker", || async {
+        (server.get(path).await.expect(200)["state"] == "open").then_some(())
+    })
+    .await;
+    receiver.script(|_, _| Reply::status(200));
+    let forced = server.post(path, &json!({"state": "closed"})).await.expect(200);
+    assert_eq!((&forced["state"], &forced["openUntil"]), (&json!("closed"), &json!(null)));
+    server.message("a", json!({"n": 2})).await;
+    until("a delivery", || async {
+        (server.get(path).await.expect(200)["consecutiveFailures"] == 0).then_some(())
+    })
+    .await;
+    let auto = server.post(path, &json!({"state": "auto"})).await.expect(200);
+    assert_eq!((&auto["state"], &auto["openUntil"]), (&json!("closed"), &json!(null)));
+}

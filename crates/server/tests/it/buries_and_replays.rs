@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use crate::support::{Receiver, Reply, Server};
+use crate::support::{Receiver, Reply, Server, until};
 
 #[tokio::test]
 async fn a_dead_letter_is_replayed_once() {
@@ -56,7 +56,48 @@ async fn an_edited_payload_is_a_new_message() {
     assert_ne!(hits[1].header("idempotency-key"), hits[0].header("idempotency-key"));
     let read = server.get(&format!("/app/a/msg/{edited}")).await.expect(200);
     assert_eq!(read["editedFrom"], json!(id));
+    assert_eq!(read["editedBy"], "org_2PeykDefaultOrganisation000");
+    assert_eq!(read["editedAt"], read["timestamp"]);
+    let difference = &read["difference"];
+    assert_eq!(difference["changes"], json!([{"kind": "changed", "path": "/n"}]));
+    assert_eq!((&difference["before"]["bytes"], &difference["more"]), (&json!(7), &json!(0)));
+    assert_eq!(difference["after"]["bytes"], 8);
+    assert_ne!(difference["before"]["sha256"], difference["after"]["sha256"]);
+    let first = server.get(&format!("/app/a/msg/{id}")).await.expect(200);
+    assert!(first.get("editedBy").is_none() && first.get("difference").is_none(), "{first}");
     assert!(server.dead_letters("a").await.is_empty());
+}
+
+#[tokio::test]
+async fn who_edited_is_told_of_a_dead_letter_too_and_survives_a_restart() {
+    let mut server = Server::start().await;
+    let receiver = Receiver::scripted(|_, _| Reply::status(400)).await;
+    server.app_with("a", &receiver.url("/"), json!({})).await;
+    let app = server.get("/app/a").await.expect(200)["id"].as_str().unwrap().to_owned();
+    server.message("a", json!({"a": {"b": [1, 2]}, "secret": "hunter2"})).await;
+    let dead = server.wait_dead("a", 1).await.remove(0);
+    let path = format!("/api/v1/app/a/dead-letter/{}/replay", dead["id"].as_str().unwrap());
+    let bearer = format!("Bearer {}", server.made_token(&["--app", &app]));
+    let headers = [("authorization", bearer.as_str())];
+    let body = json!({"payload": {"a": {"b": [1, 3], "c": 0}}}).to_string();
+    let edited = server.send("POST", &path, &headers, body).await.expect(202)["msgId"].clone();
+    // It is refused like the one before.
+    let dead = until("its own dead letter", || async {
+        let found = server.dead_letters("a").await;
+        found.into_iter().find(|letter| letter["msgId"] == edited)
+    })
+    .await;
+    server.kill_and_restart();
+    let path = format!("/app/a/dead-letter/{}", dead["id"].as_str().unwrap());
+    let whole = server.get(&path).await.expect(200);
+    assert_eq!(whole["editedBy"], json!(app));
+    let changes = json!([
+        {"kind": "changed", "path": "/a/b/1"},
+        {"kind": "added", "path": "/a/c"},
+        {"kind": "removed", "path": "/secret"},
+    ]);
+    assert_eq!(whole["difference"]["changes"], changes);
+    assert!(!whole.to_string().contains("hunter2"), "{whole}");
 }
 
 #[tokio::test]

@@ -4,12 +4,12 @@
 
 mod import;
 mod listen;
-mod run;
+pub(crate) mod run;
 mod tls;
 
 use serde_json::{Value, json};
 
-use crate::support::{Receiver, Reply, Server, until};
+use crate::support::{Receiver, Reply, Server, time, until};
 use run::{Ended, peyk, peyk_with};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,6 +47,7 @@ async fn every_resource_goes_through_its_life() {
         list.contains("success").then_some(())
     })
     .await;
+    assert!(at(&["attempt", "list", "acme", "--endpoint", "e"]).ok().contains("success"));
     at(&["attempt", "resend", "acme", "inv-1", "e"]).ok();
     receiver.wait_for(2).await;
     let stats = at(&["endpoint", "stats", "acme", "e", "--since", "1h"]).ok();
@@ -56,6 +57,9 @@ async fn every_resource_goes_through_its_life() {
     at(&["endpoint", "force", "acme", "e", "auto"]).ok();
     at(&["endpoint", "delete", "acme", "e", "--yes"]).ok();
     at(&["event-type", "delete", "invoice.paid", "-y"]).ok();
+    assert!(at(&["event-type", "list", "--archived"]).ok().contains("invoice.paid"));
+    at(&["event-type", "delete", "invoice.paid", "--expunge", "-y"]).ok();
+    assert!(!at(&["event-type", "list", "--archived"]).ok().contains("invoice.paid"));
     at(&["app", "delete", "acme", "-y"]).ok();
     assert_eq!(at(&["app", "get", "acme"]).code, 1);
 }
@@ -71,6 +75,9 @@ async fn dead_letters_are_listed_and_put_back() {
     assert!(listed.starts_with("ID ") && listed.contains(&letter), "{listed}");
     let counted = peyk(&server, &["dead-letter", "replay-many", "a", "--dry-run"]).ok();
     assert_eq!(counted, "count  1\n");
+    let none = ["dead-letter", "replay-many", "a", "--reason", "gone", "--rate", "5"];
+    let task = peyk(&server, &none).ok();
+    assert!(task.starts_with("id ") && task.contains("qtask_"), "the task: {task}");
     peyk(&server, &["dead-letter", "replay", "a", &letter]).ok();
     receiver.wait_for(2).await;
     server.wait_dead("a", 1).await;
@@ -141,6 +148,7 @@ async fn what_goes_wrong_is_one_line_and_a_status() {
     wrong(&["app", "create", "--data", "@/nowhere"], 2, "/nowhere");
     wrong(&["endpoint", "recover", "a", "e"], 2, "--since");
     wrong(&["app", "list", "--server", "localhost"], 2, "--server");
+    wrong(&["import", "svix", "--from", "mysql://u@h/svix"], 2, "PostgreSQL");
     wrong(&["app", "list", "--server", "http://127.0.0.1:1"], 3, "--server or PEYK_SERVER");
     let ended = peyk_with(&server, &["app", "list"], |command| {
         command.env_remove("PEYK_TOKEN");
@@ -172,10 +180,85 @@ async fn a_payload_comes_from_a_file_or_standard_input_as_it_is_spelled() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_can_be_posted_for_later_and_lists_can_show_payloads() {
+    let server = Server::start().await;
+    server.app_with("a", "https://h.example/", json!({})).await;
+    let base = ["message", "create", "a", "--event-type", "t", "--payload", r#"{"n":1}"#];
+    let posted = [&base[..], &["--deliver-at", "10m", "--json"]].concat();
+    let made: Value = serde_json::from_str(&peyk(&server, &posted).ok()).unwrap();
+    let wait = time(&made["deliverAt"]).since(time(&made["timestamp"]));
+    assert!((590..=600).contains(&wait.as_secs()), "{made}");
+    let table = peyk(&server, &["message", "list", "a", "--content"]).ok();
+    assert!(table.contains("PAYLOAD") && table.contains(r#"{"n":1}"#), "{table}");
+    assert!(!peyk(&server, &["message", "list", "a"]).ok().contains("PAYLOAD"));
+    for bad in ["soon", "-10m"] {
+        let at = format!("--deliver-at={bad}");
+        let refused = peyk(&server, &[&base[..], &[&*at]].concat());
+        assert_eq!((refused.code, refused.err.contains("from now")), (2, true), "{}", refused.err);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_explained_is_json_where_json_is_wanted() {
+    let server = Server::start().await;
+    server.app_with("a", "https://h.example/", json!({"channels": ["c"]})).await;
+    let id = server.message("a", json!({})).await;
+    let explain = |rest: &[&str]| {
+        let ended = peyk(&server, &[&["explain", "--json"], rest].concat());
+        let said: Value = serde_json::from_str(&ended.out).unwrap_or_else(|_| panic!("{ended:?}"));
+        (ended.code, said)
+    };
+    let (code, said) = explain(&["--app", "a", &id, "e"]);
+    assert_eq!((code, &said["code"]), (1, &json!("not_found")), "{said}");
+    assert!(said["detail"].as_str().unwrap().contains("not routed"), "{said}");
+    let (code, said) = explain(&["--app", "a", &id]);
+    assert_eq!((code, &said["code"]), (0, &json!("not_routed")), "{said}");
+    for unknown in [&["--app", "a", "msg_x"][..], &["--app", "x", &id], &["msg_x"]] {
+        let (code, said) = explain(unknown);
+        assert_eq!((code, said["detail"].is_string()), (1, true), "{said}");
+    }
+    let people = peyk(&server, &["explain", "--app", "a", &id, "e"]);
+    assert_eq!((people.code, &*people.out), (1, ""));
+    assert!(people.err.contains("not routed"), "{}", people.err);
+}
+
 /// A server is started where the commands find theirs, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_commands_variables_are_no_settings() {
     let names = [("PEYK_SERVER", "http://127.0.0.1:1"), ("PEYK_TOKEN", "x")];
     let server = Server::with(&names).await;
     server.get("/app").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alerts_are_set_tried_and_silenced() {
+    let (server, receiver) = (Server::start().await, Receiver::start().await);
+    let at = |arguments: &[&str]| peyk(&server, arguments);
+    let said = |ended: Ended| format!("{}{}", ended.out, ended.err);
+    let url = receiver.url("/services/T0/wonderland");
+    at(&["alert", "route", "set", "chat", "--channel", "slack", "--url", &url]).ok();
+    let tried = at(&["alert", "test", "chat"]);
+    assert_eq!(tried.code, 0, "{}", tried.err);
+    assert!(said(tried).contains("slack answered 200"));
+    receiver.script(|_, _| Reply::status(404));
+    let refused = at(&["alert", "test", "chat"]);
+    assert!(refused.code != 0 && refused.err.contains("slack answered 404"), "{}", refused.err);
+    assert_ne!(at(&["alert", "test", "none"]).code, 0);
+    let listed = at(&["alert", "route", "list"]).ok();
+    assert!(listed.contains("chat") && !listed.contains("wonderland"), "{listed}");
+
+    assert!(at(&["alert", "rule", "list"]).ok().contains("nothing_delivered"));
+    at(&["alert", "rule", "update", "dead_letters", "--above", "7", "--routes", "chat"]).ok();
+    let rule: Value =
+        serde_json::from_str(&at(&["alert", "rule", "get", "dead_letters", "--json"]).ok())
+            .unwrap();
+    assert_eq!((&rule["above"], &rule["routes"]), (&json!(7), &json!(["chat"])));
+    at(&["alert", "rule", "delete", "dead_letters", "--yes"]).ok();
+    at(&["alert", "silence", "add", "2h", "--rule", "dead_letters", "--comment", "deploy"]).ok();
+    let silences = at(&["alert", "silence", "list"]).ok();
+    assert!(silences.contains("deploy"), "{silences}");
+    let id = silences.split_whitespace().find(|word| word.starts_with("sil_")).unwrap();
+    at(&["alert", "silence", "end", id, "-y"]).ok();
+    assert!(at(&["alert", "list"]).ok().starts_with("ID "));
 }

@@ -2,8 +2,8 @@
 //!
 //! On one node there are no leases: what is in flight is memory of the process, and its row is
 //! pending until a result is committed. What entries DU-04, DU-05 and DU-06 say of several workers
-//! (a lease that runs out, a result of a worker that lost it, a sweep over the rows of others) is
-//! left to many nodes; so is the restart under another host name of DU-06.
+//! (a lease that runs out, a result of a worker that lost it, a start under another name) is shown
+//! in `nodes`.
 //! Never: a message lost after its 202, or given up because of an orderly restart.
 
 use std::collections::HashMap;

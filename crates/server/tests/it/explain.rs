@@ -145,8 +145,52 @@ async fn an_ordered_endpoint_tells_who_goes_first() {
     let receiver = Receiver::scripted(|_, _| Reply::status(500)).await;
     server.app_with("a", &receiver.url("/"), json!({"ordered": true})).await;
     let first = server.message("a", json!({})).await;
-    wait_reason(&server, &first, "retry").await;
+    let head = wait_reason(&server, &first, "retry").await;
     let second = server.message("a", json!({})).await;
     let said = wait_reason(&server, &second, "hold_head").await;
     assert!(sentence(&said).contains(&first), "{said}");
+
+    // Everywhere the time of the head's retry is told, and not that of its row, which keeps its
+    // place.
+    let retry = &head["nextAttempt"];
+    assert!(time(retry) > time(&json!(jiff::Timestamp::now().to_string())), "{head}");
+    assert_eq!((&head["terms"]["dueAt"], &said["nextAttempt"]), (retry, retry));
+    assert_eq!((&said["terms"]["dueAt"], &said["terms"]["setBy"]), (retry, &Value::Null));
+    let delay = head["terms"]["delayMs"].as_u64().unwrap();
+    assert!((3_599_000..=3_601_000).contains(&delay), "{head}");
+    let attempt = server.attempts("a", &first).await.remove(0);
+    assert_eq!(&attempt["nextAttemptAt"], retry);
+    let listed = server.get("/app/a/endpoint/e/msg").await.expect(200);
+    for row in listed["data"].as_array().unwrap() {
+        assert_eq!(&row["nextAttempt"], retry, "{row}");
+    }
+
+    // A dead head of a strict one: nobody knows.
+    receiver.script(|_, _| Reply::status(404));
+    server.app_with("b", &receiver.url("/"), json!({"ordered": "strict"})).await;
+    server.message("b", json!({})).await;
+    server.wait_dead("b", 1).await;
+    let behind = server.message("b", json!({})).await;
+    let path = format!("/app/b/msg/{behind}/endpoint/e/explain");
+    let said = until("hold_gap", || async {
+        let said = server.get(&path).await.expect(200);
+        (said["reason"] == "hold_gap").then_some(said)
+    })
+    .await;
+    assert_eq!((&said["terms"]["dueAt"], &said["nextAttempt"]), (&Value::Null, &Value::Null));
+}
+
+#[tokio::test]
+async fn a_message_that_did_not_go_there_says_so() {
+    let server = Server::start().await;
+    server.app_with("a", "https://h.example/", json!({"channels": ["c"]})).await;
+    let id = server.message("a", json!({})).await;
+    let path = |message: &str, to: &str| format!("/app/a/msg/{message}/endpoint/{to}/explain");
+    let said = server.get(&path(&id, "e")).await.expect(404);
+    assert_eq!(said["code"], "not_found");
+    let detail = said["detail"].as_str().unwrap();
+    assert!(detail.contains("not routed") && detail.contains("channels"), "{detail}");
+    for unknown in [path(&id, "none"), path("msg_x", "e")] {
+        assert_eq!(server.get(&unknown).await.expect(404)["detail"], "Entity not found");
+    }
 }

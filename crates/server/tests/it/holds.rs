@@ -55,6 +55,53 @@ async fn refused(server: &Server, receiver: &Receiver) {
     receiver.script(|_, _| Reply::status(200));
 }
 
+#[tokio::test]
+async fn what_a_run_of_refusals_buried_is_found_and_put_back_by_its_id() {
+    let (server, receiver) = (Server::with(&ONE).await, Receiver::start().await);
+    server.app_with("b", &receiver.url("/"), json!({})).await;
+    receiver.script(|number, _| Reply::status(if number == 0 { 404 } else { 200 }));
+    refused(&server, &receiver).await;
+    let hold = server.breaker("a").await["hold"].clone();
+    let run = hold["runId"].as_str().unwrap();
+    let path = format!("/app/a/dead-letter?limit=250&run_id={run}");
+    let rows = server.get(&path).await.expect(200)["data"].clone();
+    let rows = rows.as_array().unwrap();
+    assert!(rows.len() == 20 && rows.iter().all(|row| row["runId"] == run), "{rows:?}");
+    let many = "/app/a/dead-letter/replay";
+    let dry = |body: Value| async move {
+        let mut body = body;
+        body["dryRun"] = true.into();
+        body
+    };
+    for (body, count) in [
+        (json!({"runId": run}), 20),
+        (json!({"runId": run, "reasons": ["gone", "rejected"]}), 20),
+        (json!({"runId": run, "reasons": ["gone"]}), 0),
+        (json!({"ids": [rows[0]["id"]], "reason": "gone"}), 0),
+        (json!({"ids": [rows[0]["id"]], "runId": run}), 1),
+    ] {
+        let counted = server.post(many, &dry(body.clone()).await).await.expect(200);
+        assert_eq!(counted, json!({"count": count}), "{body}");
+    }
+    let of_b = server.post("/app/b/dead-letter/replay", &json!({"runId": run})).await;
+    of_b.expect(404);
+    for (body, field) in [
+        (json!({"runId": "run_x"}), "runId"),
+        (json!({"reasons": []}), "reasons"),
+        (json!({"eventTypes": []}), "eventTypes"),
+        (json!({"reason": "gone", "reasons": ["rejected"]}), "reason"),
+        (json!({"reasons": ["no"]}), "reasons"),
+    ] {
+        let refused = server.post(many, &body).await.expect(422);
+        assert_eq!(refused["detail"][0]["loc"], json!(["body", field]), "{body}");
+    }
+    server.get("/app/a/dead-letter?run_id=dl_x").await.expect(422);
+    server.post("/app/a/endpoint/e/breaker", &json!({"state": "auto"})).await.expect(200);
+    server.post(many, &json!({"runId": run, "ratePerS": 1_000})).await.expect(202);
+    until("no dead letter", || async { server.dead_letters("a").await.is_empty().then_some(()) })
+        .await;
+}
+
 async fn is_over(server: &Server) {
     server.wait_idle("a").await;
     assert!(server.breaker("a").await["hold"].is_null());

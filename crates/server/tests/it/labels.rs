@@ -102,5 +102,15 @@ async fn a_precheck_says_whether_anybody_would_get_it() {
     server.patch("/app/a/endpoint/e", &json!({"disabled": true})).await.expect(200);
     assert_eq!(ask(json!({"eventType": "t.a", "channels": ["c"]})).await, false, "disabled");
     server.post("/app/a/msg/precheck/active", &json!({})).await.expect(422);
+    let under_key = async |body: &str| {
+        let (path, key) = ("/api/v1/app/a/msg/precheck/active", [("idempotency-key", "k")]);
+        server.send("POST", path, &key, body.to_owned()).await
+    };
+    let asked = r#"{"eventType": "t.a", "channels": ["c"]}"#;
+    assert_eq!(under_key(asked).await.expect(200)["active"], false);
+    server.patch("/app/a/endpoint/e", &json!({"disabled": false})).await.expect(200);
+    assert_eq!(under_key(asked).await.expect(200)["active"], false, "the first answer");
+    let other = under_key(r#"{"eventType": "t.b"}"#).await.expect(422);
+    assert_eq!(other["detail"][0]["loc"], json!(["header", "idempotency-key"]));
     assert_eq!(ids(&server.get("/app/a/msg").await.expect(200)), Vec::<String>::new());
 }

@@ -48,3 +48,41 @@ async fn every_documented_metric_is_served() {
         assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
     }
 }
+
+/// OB-01: whatever is asked for, and however many endpoints there are, no series is added.
+#[tokio::test]
+async fn ob_01_odd_requests_and_many_endpoints_add_no_series() {
+    let server = Server::start().await;
+    let receiver = Receiver::scripted(|number, _| {
+        Reply::status(200 + u16::try_from(number * 37 % 700).unwrap())
+    })
+    .await;
+    let series = async || {
+        let text = server.send("GET", "/metrics", &[], "").await.text();
+        let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+        let names: std::collections::BTreeSet<String> =
+            lines.map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect();
+        (names, text.len())
+    };
+    server.app_with("first", &receiver.url("/"), json!({})).await;
+    let (before, _) = series().await;
+    let methods = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "BREW"];
+    for number in 0..1_000 {
+        let method = methods[number % methods.len()];
+        let path = match number % 3 {
+            0 => format!("/{number:x}/secret-{number}"),
+            1 => format!("/api/v1/app/app_{number}/endpoint/{number}/stats"),
+            _ => format!("/api/v1/{number}?token={number}"),
+        };
+        server.send(method, &path, &[], "").await;
+    }
+    for number in 0..60 {
+        let app = format!("app-{number}");
+        server.app_with(&app, &receiver.url(&format!("/{number}")), json!({})).await;
+        server.message(&app, json!({})).await;
+    }
+    server.wait_idle("app-0").await;
+    let (after, length) = series().await;
+    assert_eq!(after, before);
+    assert!(length < 200_000, "{length} bytes");
+}

@@ -1,5 +1,5 @@
 //! The same server with everything in PostgreSQL: what it does with it, and what it does when the
-//! database goes away, only reads, or is used already.
+//! database goes away, only reads, or cannot be reached.
 //!
 //! Never: an acknowledged message lost, or a 202 for what is not committed.
 
@@ -89,20 +89,18 @@ async fn db_04_a_database_that_only_reads_is_answered_503() {
 }
 
 #[tokio::test]
-async fn a_second_serve_and_a_database_out_of_reach_end_in_one_line() {
+async fn a_database_out_of_reach_ends_a_start_in_one_line() {
     let url = Postgres::shared().fresh_database();
     let dir = tempfile::tempdir().unwrap();
     let migrated = command(dir.path(), &["migrate"]).env("PEYK_DATABASE_URL", &url).output();
     assert!(migrated.unwrap().status.success());
-    let _first = server(&url).await;
     let nowhere = "postgres://nobody:hunter2@127.0.0.1:1/none";
-    for (url, expected) in
-        [(url.as_str(), "another peyk uses the database"), (nowhere, "cannot connect")]
-    {
+    Postgres::shared().sql(&url, "INSERT INTO peyk.schema_version (version) VALUES (9999)");
+    for (url, expected) in [(url.as_str(), "newer version"), (nowhere, "cannot connect")] {
         let mut second = command(dir.path(), &["serve"]);
         let output = second.env("PEYK_DATABASE_URL", url).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(output.status.code(), Some(2), "{said}");
         assert_eq!(said.trim_end().lines().count(), 1, "{said}");
         assert!(said.contains(expected) && !said.contains("hunter2"), "{said}");
     }

@@ -100,11 +100,25 @@ async fn a_document_is_json_or_yaml_and_given_once() {
     for raw in ["{", "a: [", "", "text", bomb, &"[".repeat(100_000), "webhooks: {a b: {post: {}}}"]
     {
         let refused = server.post(PATH, &json!({"specRaw": raw})).await.expect(422);
-        assert!(refused["detail"][0]["loc"].is_array());
+        assert_eq!(refused["detail"][0]["loc"][1], "specRaw", "{refused}");
     }
+    for (raw, said) in [
+        ("{\"a\": 1,\n \"b\" 2}", "as JSON it breaks off at line 2, column 6"),
+        ("a: 1\nb: [", "as YAML it cannot be read on from line "),
+        ("a: 1", "has neither `webhooks` nor `x-webhooks`"),
+    ] {
+        let refused = server.post(PATH, &json!({"specRaw": raw})).await.expect(422);
+        let said_now = refused["detail"][0]["msg"].as_str().unwrap();
+        assert!(said_now.contains(said), "{refused}");
+        assert_eq!(refused["detail"][0]["loc"], json!(["body", "specRaw"]));
+    }
+    let wrong = "webhooks: {t.b: {post: {requestBody: {content: {application/json: {schema: {type: x}}}}}}}";
+    let refused = server.post(PATH, &json!({"specRaw": wrong})).await.expect(422);
+    assert_eq!(refused["detail"][0]["loc"], json!(["body", "specRaw", "t.b", "schemas", "1"]));
     let schema = json!({"type": "nonsense"});
     let content = json!({"application/json": {"schema": schema}});
     let spec = json!({"webhooks": {"t.b": {"post": {"requestBody": {"content": content}}}}});
-    server.post(PATH, &json!({"spec": spec})).await.expect(422);
+    let refused = server.post(PATH, &json!({"spec": spec})).await.expect(422);
+    assert_eq!(refused["detail"][0]["loc"], json!(["body", "spec", "t.b", "schemas", "1"]));
     assert_eq!(names(&server).await, ["t.a"]);
 }

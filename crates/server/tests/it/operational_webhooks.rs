@@ -159,6 +159,8 @@ async fn test_operational_webhooks_event_types_exist() {
         "endpoint.deleted",
         "endpoint.disabled",
         "endpoint.failing",
+        "endpoint.refusals.ended",
+        "endpoint.refusals.held",
         "endpoint.resumed",
         "endpoint.suspended",
         "endpoint.updated",
@@ -318,6 +320,41 @@ async fn a_breaker_is_told_to_open_and_to_close() {
     time(&all[0].1["openUntil"]);
     data["openUntil"] = all[0].1["openUntil"].clone();
     assert_eq!(all[0].1, data);
+}
+
+#[tokio::test]
+async fn a_run_of_refusals_is_told_to_hold_and_to_end() {
+    let server = Server::start().await;
+    let receiver = Receiver::scripted(|_, _| Reply::status(400)).await;
+    server.app_with("a", &receiver.url("/"), json!({})).await;
+    let told = Receiver::start().await;
+    let filter = ["endpoint.refusals.held", "endpoint.refusals.ended"];
+    let endpoint = json!({"url": told.url("/"), "ordered": true, "eventTypes": filter});
+    server.post(TOLD, &endpoint).await.expect(201);
+    server.messages("a", 30).await;
+    let (name, held) = events(&told, 1).await.remove(0);
+    assert_eq!(name, "endpoint.refusals.held");
+    let breaker = server.breaker("a").await;
+    assert_eq!(held["runId"], breaker["hold"]["runId"]);
+    time(&held["refusedSince"]);
+    let (endpoint, app) =
+        (server.get("/app/a/endpoint/e").await.expect(200), server.get("/app/a").await.expect(200));
+    for (name, value) in [("appId", &app["id"]), ("endpointId", &endpoint["id"])] {
+        assert_eq!(held[name], *value);
+    }
+    assert_eq!((&held["appUid"], &held["endpointUid"]), (&json!("a"), &json!("e")));
+    // What it made is found by the id that was told.
+    let run = held["runId"].as_str().unwrap();
+    let letters = server.get(&format!("/app/a/dead-letter?run_id={run}&limit=250")).await;
+    let letters = letters.expect(200)["data"].as_array().unwrap().len();
+    assert!((20..=30).contains(&letters), "{letters}");
+
+    receiver.script(|_, _| Reply::status(200));
+    server.post("/app/a/endpoint/e/breaker", &json!({"state": "auto"})).await.expect(200);
+    let all = events(&told, 2).await;
+    assert_eq!(all[1], ("endpoint.refusals.ended".to_owned(), held.clone()));
+    server.wait_idle("a").await;
+    assert_eq!(told.hits().len(), 2);
 }
 
 #[tokio::test]

@@ -100,6 +100,11 @@ async fn it_is_suspended_across_a_restart_and_told_no_second_time() {
     server.message("a", json!({})).await;
     let before = server.wait_breaker("a", "suspended").await;
     mail.wait_for(2).await;
+    // A letter whose answer is not recorded yet would come again.
+    until("the record of both", || async {
+        (server.metric("peyk_mails_total{result=\"sent\"}").await >= 2.0).then_some(())
+    })
+    .await;
     server.kill_and_restart();
     let after = server.breaker("a").await;
     assert_eq!((&after["state"], &after["since"]), (&json!("suspended"), &before["since"]));

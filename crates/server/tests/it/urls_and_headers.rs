@@ -177,7 +177,8 @@ fn ur_03_a_setting_that_is_refused_is_not_repeated() {
     for (name, value) in [
         ("PEYK_DATABASE_URL", "mysql://U53R:S3CR3T@h/d"),
         ("PEYK_DATABASE_URL", "postgres://U53R:S3CR3T@h:port/d"),
-        ("PEYK_PROXY__URL", "http://U53R:S3CR3T@proxy"),
+        ("PEYK_PROXY__URL", "ftp://U53R:S3CR3T@proxy"),
+        ("PEYK_PROXY__URL", "http://U53R:S3CR3T@proxy/path"),
         ("PEYK_JWT_SECRET", "S3CR3T"),
     ] {
         let output = command(dir.path(), &["check-config"]).env(name, value).output().unwrap();

@@ -15,7 +15,7 @@ use super::world::{ORG, World, all};
 use super::{Case, cases, samples};
 use crate::dead_letters::{DeadFilter, Replayed};
 use crate::inbox::NewMessage;
-use crate::ledger::{Follow, Recorded};
+use crate::ledger::{Follow, Record, Recorded};
 use crate::page::{Direction, Looked, PageOf};
 
 /// The suite, without the cases of `REPLAYS`.
@@ -24,6 +24,7 @@ pub const CASES: &[Case] = cases![
     a_letter_that_was_never_sent_says_so,
     lists_belong_to_the_organisation,
     each_filter_leaves_out_the_others,
+    a_run_of_refusals_is_found_by_its_beginning,
     filters_by_time_include_after_and_exclude_before,
     pg_01_letters_of_one_moment_are_each_listed_once,
     a_follower_of_the_list_misses_nothing,
@@ -83,6 +84,7 @@ async fn a_dead_letter_knows_everything(world: World) {
         last_attempt_at: Some(ended),
         dead_at: world.now(),
         place: found.place,
+        run: None,
     };
     assert_eq!(found, expected);
     assert_eq!(list(&world, DeadFilter::default()).await, [expected]);
@@ -130,7 +132,7 @@ async fn each_filter_leaves_out_the_others(world: World) {
     assert_eq!(messages(&world, of_other.clone()).await, [elsewhere.message]);
     let to_second = DeadFilter { endpoint: Some(second.endpoint), ..none() };
     assert_eq!(messages(&world, to_second).await, [second.message]);
-    let for_reason = DeadFilter { reason: Some(DeadReason::Gone), ..none() };
+    let for_reason = DeadFilter { reasons: vec![DeadReason::Gone], ..none() };
     assert_eq!(messages(&world, for_reason).await, [second.message]);
     let of_type = |names: &[&str]| {
         let event_types = names.iter().map(|name| (*name).to_owned()).collect();
@@ -139,8 +141,31 @@ async fn each_filter_leaves_out_the_others(world: World) {
     assert_eq!(messages(&world, of_type(&["user.deleted"])).await, [second.message]);
     let both = of_type(&["user.deleted", "user.created", "nothing"]);
     assert_eq!(messages(&world, both).await.len(), 3);
-    let nothing = DeadFilter { reason: Some(DeadReason::Gone), ..of_other };
+    let nothing = DeadFilter { reasons: vec![DeadReason::Gone], ..of_other };
     assert_eq!(messages(&world, nothing).await, []);
+}
+
+async fn a_run_of_refusals_is_found_by_its_beginning(world: World) {
+    let app = world.app(2).await;
+    let run = world.now().plus(Duration::from_micros(1));
+    let mut of_run = Vec::new();
+    for run in [Some(run), None, Some(world.now()), Some(run)] {
+        let row = world.one(&app).await;
+        world.tick();
+        let attempt = Some(samples::answered(&row, 404, world.now()));
+        let record = Record { run, ..world.result(row, attempt, samples::dead()) };
+        world.record(record).await;
+        of_run.push((row.message, run));
+    }
+    let endpoint = Some(app.endpoints[0].key);
+    let filter = DeadFilter { endpoint, run: Some(run), ..DeadFilter::default() };
+    let expected = [of_run[0].0, of_run[3].0];
+    assert_eq!(messages(&world, filter.clone()).await, expected);
+    assert_eq!(world.stores.dead_letters.count(ORG, filter.clone()).await.unwrap(), 2);
+    let found = world.stores.dead_letters.dead_letter(expected[1], app.endpoints[0].key).await;
+    assert_eq!(found.unwrap().unwrap().run, Some(run));
+    let elsewhere = DeadFilter { endpoint: Some(app.endpoints[1].key), ..filter };
+    assert_eq!(messages(&world, elsewhere).await, []);
 }
 
 async fn filters_by_time_include_after_and_exclude_before(world: World) {

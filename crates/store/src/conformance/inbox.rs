@@ -3,6 +3,7 @@
 //! Never: a case that another trait's suite has.
 
 mod timed;
+mod whole;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use domain::delivery::{Pending, Trigger};
 use domain::idempotency::IngestKey;
-use domain::ids::{AppKey, MessageKey, PublicId, key_time};
+use domain::ids::{AppKey, MessageKey};
 use domain::limits::IDEMPOTENCY_WINDOW;
 use domain::message::Message;
 
@@ -23,6 +24,7 @@ use crate::inbox::{Accepted, NewMessage};
 /// The suite, without the cases of `TIMED`.
 pub const CASES: &[Case] = cases![
     a_message_is_kept_whole,
+    each_field_is_kept_without_the_others,
     every_target_gets_a_row,
     a_message_to_nobody_is_accepted,
     a_large_fan_out_is_whole,
@@ -48,6 +50,7 @@ pub const CASES: &[Case] = cases![
 ];
 
 pub use timed::CASES as TIMED;
+use whole::{a_message_is_kept_whole, each_field_is_kept_without_the_others};
 
 /// A key with this scope and body.
 fn key(scope: u8, body: u8) -> IngestKey {
@@ -67,22 +70,6 @@ fn repeated(accepted: Accepted) -> Message {
         Accepted::Repeated(message) => *message,
         other => panic!("not repeated: {other:?}"),
     }
-}
-
-async fn a_message_is_kept_whole(mut world: World) {
-    let app = world.app(1).await;
-    let edited_from = Some(PublicId::from_bytes([9; 20]));
-    let new = NewMessage { spec: samples::full_message(), edited_from, ..world.message(&app) };
-    let accepted = world.stores.inbox.accept(new.clone()).await.unwrap();
-    let Accepted::New { key, id, accepted_at } = accepted else { panic!("{accepted:?}") };
-    assert_eq!(id, PublicId::new(key.0, new.random));
-    assert_eq!(accepted_at, world.now());
-    assert_eq!(key_time(key.0), world.now(), "the key carries the time");
-    let (app, spec) = (app.app.key, new.spec);
-    let kept = Message { key, id, app, spec, payload_gone: false, accepted_at, edited_from };
-    assert_eq!(world.read(app, key).await, kept);
-    world.reopen();
-    assert_eq!(world.read(app, key).await, kept);
 }
 
 async fn every_target_gets_a_row(world: World) {
@@ -336,6 +323,7 @@ async fn lanes_are_told_before_the_answer(world: World) {
             let envelope = fresh.envelope.as_ref().unwrap();
             assert_eq!((envelope.id, &envelope.payload), (id, &new.spec.payload));
             assert_eq!(envelope.content_type, new.spec.content_type);
+            assert_eq!(envelope.trace, new.spec.trace);
         }
     }
 }

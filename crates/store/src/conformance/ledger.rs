@@ -123,6 +123,7 @@ async fn sends_without_an_attempt_are_counted(world: World) {
         follow,
         lane,
         disable,
+        run: None,
         news: RecordNews::default(),
     };
     assert_eq!(world.stores.ledger.record(vec![record]).await, Ok(vec![Recorded::Applied]));

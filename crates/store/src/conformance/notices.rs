@@ -237,8 +237,8 @@ async fn an_endpoint_is_told_to_be_disabled_once(world: World) {
         Record { lane, disable, ..world.result(row, Some(attempt), samples::dead()) }
     };
     let lane = samples::lane(rows[0].endpoint);
-    // News of a suspension would come beside.
-    let lane = LaneState { warned: false, suspended: None, ..lane };
+    // News of a suspension or of refusals would come beside.
+    let lane = LaneState { warned: false, suspended: None, rejected_since: None, ..lane };
     let failing_since = lane.breaker.failing_since.unwrap();
     let records = vec![gone(rows[0], Some(lane)), gone(rows[1], None)];
     world.stores.ledger.record(records).await.unwrap();
@@ -332,6 +332,7 @@ async fn notices_survive_a_restart(mut world: World) {
     let record = Record {
         lane,
         disable: Some(Disabled::Gone),
+        run: None,
         follow: Follow::Delivered,
         news: RecordNews {
             delivery: Some(News::AttemptRecovered),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use domain::application::AppSnapshot;
 use domain::ids::{EndpointKey, MessageKey};
 use domain::message::ContentType;
+use domain::until::Until;
 use resilience::Timestamp;
 
 use super::world::World;
@@ -42,7 +43,10 @@ async fn put_off(world: &World, app: &AppSnapshot, due_at: Timestamp) -> Message
 async fn an_empty_store_has_no_work(world: World) {
     let queue = &world.stores.queue;
     assert_eq!(queue.endpoints(None, 10).await.unwrap(), []);
-    assert_eq!(queue.due(EndpointKey(1), Timestamp::MAX, 10).await.unwrap(), DueRows::default());
+    assert_eq!(
+        queue.due(EndpointKey(1), Timestamp::MAX.into(), 10).await.unwrap(),
+        DueRows::default()
+    );
     assert!(queue.envelope(MessageKey(1)).await.unwrap().is_none());
     assert_eq!(queue.lane_states().await.unwrap(), []);
     assert_eq!(queue.depth().await.unwrap(), (0, None));
@@ -117,13 +121,18 @@ async fn rows_that_are_not_due_are_left_out(world: World) {
     let just = put_off(&world, &app, until).await;
     put_off(&world, &app, until.plus(Duration::from_micros(1))).await;
     let fresh = world.one(&app).await.message;
-    let found = world.stores.queue.due(endpoint, until, 10).await.unwrap();
+    let found = world.stores.queue.due(endpoint, until.into(), 10).await.unwrap();
     let messages: Vec<_> = found.rows.iter().map(|row| row.message).collect();
     assert_eq!(messages, [fresh, just], "due at or before the asked time");
     assert_eq!(found.next_due, Some(until.plus(Duration::from_micros(1))));
     let before = now.minus(Duration::from_micros(1));
-    let found = world.stores.queue.due(endpoint, before, 10).await.unwrap();
+    let found = world.stores.queue.due(endpoint, before.into(), 10).await.unwrap();
     assert_eq!(found, DueRows { rows: Vec::new(), next_due: Some(now) });
+    // By a clock that was set back: what was never sent does not wait for it.
+    let back = Until::of(now.minus(Duration::from_secs(600)), until);
+    let found = world.stores.queue.due(endpoint, back, 10).await.unwrap();
+    let messages: Vec<_> = found.rows.iter().map(|row| row.message).collect();
+    assert_eq!((messages, found.next_due), (vec![fresh], Some(until)));
 }
 
 async fn the_limit_cuts_and_next_due_says_what_was_cut(world: World) {
@@ -133,12 +142,12 @@ async fn the_limit_cuts_and_next_due_says_what_was_cut(world: World) {
         world.post(world.message(&app)).await;
         world.tick();
     }
-    let found = world.stores.queue.due(endpoint, world.now(), 3).await.unwrap();
+    let found = world.stores.queue.due(endpoint, world.now().into(), 3).await.unwrap();
     assert_eq!(found.rows.len(), 3);
     assert_eq!(found.next_due, Some(begun.plus(Duration::from_secs(3))));
-    let found = world.stores.queue.due(endpoint, world.now(), 5).await.unwrap();
+    let found = world.stores.queue.due(endpoint, world.now().into(), 5).await.unwrap();
     assert_eq!((found.rows.len(), found.next_due), (5, None), "not the next endpoint's");
-    let found = world.stores.queue.due(endpoint, world.now(), 0).await.unwrap();
+    let found = world.stores.queue.due(endpoint, world.now().into(), 0).await.unwrap();
     assert_eq!(found, DueRows { rows: Vec::new(), next_due: Some(begun) });
 }
 
@@ -156,8 +165,8 @@ async fn reading_changes_nothing(world: World) {
     let app = world.app(1).await;
     world.one(&app).await;
     let endpoint = app.endpoints[0].key;
-    let first = world.stores.queue.due(endpoint, world.now(), 10).await.unwrap();
-    let second = world.stores.queue.due(endpoint, world.now(), 10).await.unwrap();
+    let first = world.stores.queue.due(endpoint, world.now().into(), 10).await.unwrap();
+    let second = world.stores.queue.due(endpoint, world.now().into(), 10).await.unwrap();
     assert_eq!((first.rows.len(), &first), (1, &second));
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Never: chance; the same call gives the same value.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use domain::application::ApplicationSpec;
 use domain::attempt::{Answer, Attempt, Failure, FailureKind, Outcome};
 use domain::dead_letter::DeadReason;
 use domain::delivery::Pending;
+use domain::edit::{Change, ChangeKind, Content, Edit};
 use domain::email::EmailAddress;
 use domain::endpoint::{Disabled, Endpoint, EndpointSpec, LiveSecret, Ordering};
 use domain::event_type::EventType;
@@ -16,11 +18,12 @@ use domain::ids::{AppKey, EndpointKey, PublicId};
 use domain::message::{ContentType, MessageSpec};
 use domain::policy::{BreakerOverrides, RetryOn, RetryOverrides, Strategy};
 use domain::target::Target;
+use domain::trace::{Given, SpanId, TraceId};
 use resilience::{Forced, RetryAfter, RetryAfterMode, Snapshot, Term, Timestamp};
 use webhook::Secret;
 
 use super::backend::START;
-use crate::ledger::{Follow, LaneState, Suspended};
+use crate::ledger::{Follow, LaneState, Outage, Suspended};
 
 /// An application.
 pub fn app(uid: Option<&str>) -> ApplicationSpec {
@@ -60,6 +63,8 @@ pub fn endpoint_to(url: &str) -> EndpointSpec {
         timeout: None,
         ordering: Ordering::Unordered,
         contact_email: None,
+        auto_replay: None,
+        health_check: None,
     }
 }
 
@@ -90,6 +95,8 @@ pub fn full_endpoint() -> EndpointSpec {
         contact_email: Some(
             EmailAddress::parse("contactEmail", "o'zoe+hooks@example.com").unwrap(),
         ),
+        auto_replay: Some(false),
+        health_check: Some(target("https://example.com/health?a=%20")),
     }
 }
 
@@ -165,6 +172,7 @@ pub fn message() -> MessageSpec {
         content_type: ContentType::Json,
         retention_hours: None,
         deliver_at: None,
+        trace: None,
     }
 }
 
@@ -179,6 +187,33 @@ pub fn full_message() -> MessageSpec {
         content_type: ContentType::Other("application/x-www-form-urlencoded".to_owned()),
         retention_hours: Some(5 * 24),
         deliver_at: Some(START.plus(Duration::from_secs(3_600))),
+        trace: Some(Arc::new(given())),
+    }
+}
+
+/// A trace that a caller is in.
+pub fn given() -> Given {
+    Given {
+        trace: TraceId([0xA1; 16]),
+        parent: SpanId([0xF2; 8]),
+        flags: 1,
+        state: "vendor=value,other=1".to_owned(),
+    }
+}
+
+/// An edit with every field set.
+pub fn edit() -> Edit {
+    let change = |kind, place: &str| Change { kind, place: place.to_owned() };
+    Edit {
+        by: "org_someone".to_owned(),
+        before: Content { bytes: 17, hash: [0xA5; 32] },
+        after: Content { bytes: 1 << 20, hash: [0x5A; 32] },
+        changes: vec![
+            change(ChangeKind::Added, "/a~1b/0"),
+            change(ChangeKind::Changed, ""),
+            change(ChangeKind::Removed, "/\u{e9}"),
+        ],
+        more: 1_000,
     }
 }
 
@@ -230,7 +265,8 @@ pub fn dead() -> Follow {
 
 /// Tried again at `due_at`.
 pub fn retry(due_at: Timestamp, budget_used: u32) -> Follow {
-    Follow::Retry { due_at, budget_used, delay: Duration::from_millis(2_500), term: Term::Backoff }
+    let (tried_at, delay) = (due_at, Duration::from_millis(2_500));
+    Follow::Retry { due_at, tried_at, budget_used, delay, term: Term::Backoff }
 }
 
 /// A lane state with every field set.
@@ -249,10 +285,15 @@ pub fn lane(endpoint: EndpointKey) -> LaneState {
         throttled_rounds: 3,
         rejected_until: Some(START.plus(Duration::from_secs(7))),
         rejected_for: Duration::from_secs(30),
+        rejected_since: Some(START.minus(Duration::from_micros(7))),
         warned: true,
         suspended: Some(Suspended {
             since: START.minus(Duration::from_micros(3)),
             probe_at: START.plus(Duration::from_micros(599_999_999)),
+        }),
+        outage: Some(Outage {
+            since: START.minus(Duration::from_secs(9)),
+            until: Some(START.minus(Duration::from_micros(5))),
         }),
     }
 }
@@ -273,8 +314,10 @@ pub fn bare_lane(endpoint: EndpointKey) -> LaneState {
         throttled_rounds: 0,
         rejected_until: None,
         rejected_for: Duration::ZERO,
+        rejected_since: None,
         warned: false,
         suspended: None,
+        outage: None,
     }
 }
 

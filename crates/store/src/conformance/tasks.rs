@@ -43,7 +43,7 @@ fn spec(app: &AppSnapshot, endpoint: Option<EndpointKey>, work: Work) -> TaskSpe
 async fn start(world: &World, spec: TaskSpec) -> Task {
     match world.stores.tasks.start(spec, world.random()).await.unwrap() {
         Started::New(task) => *task,
-        Started::Overlaps(other) => panic!("overlaps {other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -68,10 +68,11 @@ async fn a_task_is_there_with_all_that_was_asked_and_after_a_restart(mut world: 
     let app = world.app(1).await;
     let endpoint = app.endpoints[0].key;
     let letters = Letters {
-        reason: Some(DeadReason::Exhausted),
+        reasons: vec![DeadReason::Exhausted],
         event_types: vec!["user.created".into()],
         during: During { since: Some(world.now()), until: None },
         ids: vec![(endpoint, domain::ids::MessageKey(7))],
+        run: Some(world.now()),
     };
     let asked = TaskSpec {
         rate_per_s: Some(50),
@@ -209,7 +210,7 @@ async fn dead_letters_are_counted_as_they_are_listed(world: World) {
         (DeadFilter { endpoint: Some(app.endpoints[0].key), ..none() }, 3),
         (DeadFilter { after: Some(at), ..none() }, 1),
         (DeadFilter { before: Some(at), ..none() }, 2),
-        (DeadFilter { reason: Some(DeadReason::Gone), ..none() }, 0),
+        (DeadFilter { reasons: vec![DeadReason::Gone], ..none() }, 0),
         (DeadFilter { event_types: vec!["no.such".into()], ..none() }, 0),
     ] {
         let found = world.stores.dead_letters.count(ORG, filter.clone()).await.unwrap();

@@ -35,6 +35,7 @@ pub struct Told {
     withdrawn: Mutex<Vec<Pending>>,
     changed: Mutex<Vec<(AppKey, Option<EndpointKey>)>>,
     noted: AtomicBool,
+    recovered: AtomicBool,
     batches: Mutex<Vec<BatchStats>>,
 }
 
@@ -53,6 +54,10 @@ impl Commits for Told {
 
     fn noted(&self) {
         self.noted.store(true, Ordering::SeqCst);
+    }
+
+    fn recovered(&self) {
+        self.recovered.store(true, Ordering::SeqCst);
     }
 
     fn batch(&self, stats: BatchStats) {
@@ -79,6 +84,11 @@ impl Told {
     /// Whether there were new notices since the last time.
     pub fn take_noted(&self) -> bool {
         self.noted.swap(false, Ordering::SeqCst)
+    }
+
+    /// Whether an endpoint worked again since the last time.
+    pub fn take_recovered(&self) -> bool {
+        self.recovered.swap(false, Ordering::SeqCst)
     }
 
     /// Takes the ends of batches since the last time.
@@ -211,7 +221,7 @@ impl World {
 
     /// Every pending row of an endpoint, due or not.
     pub async fn rows(&self, endpoint: EndpointKey) -> Vec<Pending> {
-        self.stores.queue.due(endpoint, Timestamp::MAX, 1_000).await.unwrap().rows
+        self.stores.queue.due(endpoint, Timestamp::MAX.into(), 1_000).await.unwrap().rows
     }
 
     /// The first pending row of a delivery.
@@ -228,6 +238,7 @@ impl World {
             follow,
             lane: None,
             disable: None,
+            run: None,
             news: Default::default(),
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use domain::attempt::Outcome;
 use domain::dead_letter::{DeadLetter, DeadReason};
 use domain::delivery::{CancelReason, DeliveryState, Pending, Trigger};
+use domain::edit::Edit;
 use domain::ids::{EndpointKey, MessageKey, PublicId};
 
 use super::MemoryStore;
@@ -15,8 +16,8 @@ use super::state::{Closed, State, look};
 use super::writer::Tx;
 use crate::Reply;
 use crate::commits::Fresh;
-use crate::dead_letters::{DeadFilter, DeadLetters, Replayed};
-use crate::inbox::{Accepted, NewMessage};
+use crate::dead_letters::{DeadFilter, DeadLetters, Edited, Replayed};
+use crate::inbox::Accepted;
 use crate::page::{Looked, PageOf, keys_within};
 use crate::recall::Once;
 
@@ -68,14 +69,18 @@ impl DeadLetters for MemoryStore {
     fn replay_edited_once(
         &self,
         (message, endpoint): (MessageKey, EndpointKey),
-        edited: NewMessage,
+        edited: Edited,
         once: Once<Option<Accepted>>,
     ) -> Reply<'static, Option<Accepted>> {
         self.shared.write_once(once, move |tx| {
             if dead(tx.state, message, endpoint).is_none() {
                 return Ok(None);
             }
-            let accepted = accept(tx, edited);
+            let accepted = accept(tx, edited.message);
+            if let Accepted::New { key, .. } = accepted {
+                tx.state.edits.insert(key, edited.edit);
+                tx.rows += 1;
+            }
             if matches!(accepted, Accepted::New { .. })
                 && let Some(closed) = tx.state.closed.get_mut(&(message, endpoint))
             {
@@ -83,6 +88,10 @@ impl DeadLetters for MemoryStore {
             }
             Ok(Some(accepted))
         })
+    }
+
+    fn edit(&self, message: MessageKey) -> Reply<'_, Option<Edit>> {
+        self.read(move |state| state.edits.get(&message).cloned())
     }
 
     fn delete(&self, message: MessageKey, endpoint: EndpointKey) -> Reply<'static, bool> {
@@ -120,8 +129,9 @@ fn is_of(state: &State, org: PublicId, message: MessageKey, filter: &DeadFilter)
 
 fn matches(filter: &DeadFilter, letter: &DeadLetter) -> bool {
     filter.endpoint.is_none_or(|endpoint| endpoint == letter.endpoint)
-        && filter.reason.is_none_or(|reason| reason == letter.reason)
+        && (filter.reasons.is_empty() || filter.reasons.contains(&letter.reason))
         && (filter.event_types.is_empty() || filter.event_types.contains(&letter.event_type))
+        && filter.run.is_none_or(|run| letter.run == Some(run))
         && keys_within(filter.after, filter.before).contains(&letter.place)
 }
 
@@ -156,6 +166,7 @@ fn dead_letter(
         last_attempt_at: last.map(|last| last.attempt.started_at),
         dead_at: closed.at,
         place: closed.place,
+        run: closed.run,
     })
 }
 

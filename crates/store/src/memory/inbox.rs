@@ -12,6 +12,7 @@ use domain::limits;
 use domain::message::{Envelope, Message};
 
 use super::MemoryStore;
+use super::facts::Fact;
 use super::state::UsedKey;
 use super::writer::Tx;
 use crate::Reply;
@@ -58,6 +59,7 @@ pub(super) fn accept(tx: &mut Tx<'_>, new: NewMessage) -> Accepted {
         edited_from: new.edited_from,
     });
     let envelope = Arc::new(envelope(&message));
+    tx.state.facts.push(Fact::accepted(key, new.app));
     tx.rows += 1 + new.targets.len();
     for endpoint in new.targets {
         let pending = tx.state.insert_pending(Pending {
@@ -112,5 +114,6 @@ pub(super) fn envelope(message: &Message) -> Envelope {
         id: message.id,
         payload: message.spec.payload.clone(),
         content_type: message.spec.content_type.clone(),
+        trace: message.spec.trace.clone(),
     }
 }

@@ -14,7 +14,9 @@ use resilience::{Term, Timestamp};
 
 use super::MemoryStore;
 use super::directory::put_endpoint;
+use super::facts::Fact;
 use super::notices::{note, note_by_mail};
+use super::recoveries;
 use super::state::{Closed, State, is_success, place};
 use super::writer::Tx;
 use crate::Reply;
@@ -71,7 +73,7 @@ fn record_one(tx: &mut Tx<'_>, record: Record) -> Recorded {
     let known = row.sends.max(counted);
     let sends =
         kept.and_then(|key| tx.state.attempts.get(&key)).map_or(known, |kept| kept.attempt.number);
-    let row = follow(tx, Pending { sends, ..row }, record.follow);
+    let row = follow(tx, Pending { sends, ..row }, (record.follow, record.run));
     if let Some((key, next)) = kept.zip(row)
         && let Some(attempt) = tx.state.attempts.get_mut(&key)
     {
@@ -96,14 +98,22 @@ fn record_one(tx: &mut Tx<'_>, record: Record) -> Recorded {
     Recorded::Applied
 }
 
-/// Writes a lane's state, and notes what changes of its suspension.
+/// Writes a lane's state, and notes what changes of its suspension and its outage.
 fn turn_lane(tx: &mut Tx<'_>, lane: LaneState) {
-    let before = tx.state.lanes.get(&lane.endpoint).map(LaneState::told).unwrap_or_default();
-    let (endpoint, news) = (lane.endpoint, lane.news_after(before));
+    let before = tx.state.lanes.get(&lane.endpoint).map(LaneState::before).unwrap_or_default();
+    let (endpoint, news) = (lane.endpoint, lane.news_after(before.told));
+    let turn = lane.turn_after(before.outage);
+    let runs = lane.runs_after(before.refused_since);
     tx.state.lanes.insert(endpoint, lane);
     tx.rows += 1;
     if let Some(told) = news {
         note_by_mail(tx, told, endpoint);
+    }
+    for told in runs {
+        note(tx, told, endpoint, None);
+    }
+    if let Some(turn) = turn {
+        recoveries::turn(tx, endpoint, turn);
     }
 }
 
@@ -125,6 +135,7 @@ fn keep(
     let endpoint_id = tx.state.endpoints.get(&endpoint)?.row.id;
     let key = AttemptKey(tx.draw());
     let url = tx.state.url(endpoint, attempt.started_at);
+    tx.state.facts.push(Fact::sent(key, endpoint, &attempt));
     tx.state.numbers.insert((message, endpoint, attempt.number), key);
     let id = PublicId::new(key.0, random);
     let row = AttemptRow {
@@ -145,13 +156,18 @@ fn keep(
 
 /// What follows for a delivery whose row was just taken out; answers with the next attempt's time
 /// and its rule.
-fn follow(tx: &mut Tx<'_>, row: Pending, follow: Follow) -> Option<(Timestamp, Term)> {
+fn follow(
+    tx: &mut Tx<'_>,
+    row: Pending,
+    (follow, run): (Follow, Option<Timestamp>),
+) -> Option<(Timestamp, Term)> {
     match follow {
         Follow::Delivered => settle(tx.state, row.message, row.endpoint),
-        Follow::Retry { due_at, budget_used, delay, term } => {
+        Follow::Retry { due_at, tried_at, budget_used, delay, term } => {
             let trigger = Trigger::Scheduled;
             let next = Pending { due_at, budget_used, last_delay: delay, trigger, ..row };
-            return Some((tx.state.insert_pending(next).due_at, term));
+            tx.state.insert_pending(next);
+            return Some((tried_at, term));
         }
         // A manual send ends nothing but itself; the next send of a row that waits is counted on.
         Follow::Unchanged | Follow::Dead { .. } | Follow::Cancelled(_)
@@ -163,7 +179,12 @@ fn follow(tx: &mut Tx<'_>, row: Pending, follow: Follow) -> Option<(Timestamp, T
             }
         }
         Follow::Unchanged => {}
-        Follow::Dead { reason, error } => close(tx, row, DeliveryState::Dead(reason), error),
+        Follow::Dead { reason, error } => {
+            close(tx, row, DeliveryState::Dead(reason), error);
+            if let Some(closed) = tx.state.closed.get_mut(&(row.message, row.endpoint)) {
+                closed.run = run;
+            }
+        }
         Follow::Cancelled(reason) => close(tx, row, DeliveryState::Cancelled(reason), None),
     }
     None
@@ -180,7 +201,10 @@ fn settle(state: &mut State, message: MessageKey, endpoint: EndpointKey) {
 /// Ends a delivery otherwise than delivered.
 pub(super) fn close(tx: &mut Tx<'_>, row: Pending, state: DeliveryState, error: Option<String>) {
     let (at, place) = (tx.now, tx.draw());
-    let closed = Closed { state, at, place, sends: row.sends, error, discarded: false };
+    if let DeliveryState::Dead(reason) = state {
+        tx.state.facts.push(Fact::dead(place, row.endpoint, reason));
+    }
+    let closed = Closed { state, at, place, sends: row.sends, error, discarded: false, run: None };
     tx.state.closed.insert((row.message, row.endpoint), closed);
 }
 

@@ -165,6 +165,7 @@ fn remove(tx: &mut Tx<'_>, key: MessageKey) -> usize {
     state.event_ids.retain(|_, message| *message != key);
     state.ingest_keys.retain(|_, used| used.message != key);
     state.messages.remove(&key);
+    state.edits.remove(&key);
     let attempts = before - state.attempts.len();
     tx.rows += 1 + attempts;
     attempts

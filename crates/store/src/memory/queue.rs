@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use domain::ids::{EndpointKey, MessageKey};
 use domain::message::Envelope;
+use domain::until::Until;
 use resilience::Timestamp;
 
 use super::MemoryStore;
@@ -37,12 +38,12 @@ impl Queue for MemoryStore {
         })
     }
 
-    fn due(&self, endpoint: EndpointKey, until: Timestamp, limit: usize) -> Reply<'_, DueRows> {
+    fn due(&self, endpoint: EndpointKey, until: Until, limit: usize) -> Reply<'_, DueRows> {
         self.read(move |state| {
             let mut rest = state.pending_to(endpoint).copied().peekable();
             let mut rows = Vec::new();
             while rows.len() < limit {
-                let Some(row) = rest.next_if(|row| row.due_at <= until) else { break };
+                let Some(row) = rest.next_if(|row| until.has(row)) else { break };
                 rows.push(row);
             }
             DueRows { rows, next_due: rest.peek().map(|row| row.due_at) }

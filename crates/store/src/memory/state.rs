@@ -7,9 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use domain::alert::evaluate::Telling;
+use domain::alert::incident::Incident;
+use domain::alert::route::{Route, Silence};
+use domain::alert::rule::Rule;
 use domain::application::Application;
 use domain::attempt::Attempt;
 use domain::delivery::{DeliveryState, Pending};
+use domain::edit::Edit;
 use domain::endpoint::Endpoint;
 use domain::event_type::EventType;
 use domain::ids::{AppKey, AttemptKey, EndpointKey, KeyMaker, MessageKey, PublicId};
@@ -17,11 +22,13 @@ use domain::message::Message;
 use domain::notice::Notice;
 use resilience::Timestamp;
 
+use super::facts::Fact;
 use crate::history::{AttemptRow, DeliveryRow};
 use crate::ledger::{LaneState, Suspect};
 use crate::notices::Mail;
 use crate::page::{Direction, LOOK_ROWS_MAX, Looked, PageOf};
 use crate::recall::Kept;
+use crate::recoveries::Recovery;
 use crate::revocations::Expired;
 use crate::tasks::Task;
 
@@ -35,6 +42,8 @@ pub(super) struct State {
     pub(super) urls: BTreeMap<EndpointKey, Vec<(Timestamp, String)>>,
     pub(super) event_types: BTreeMap<(PublicId, String), EventType>,
     pub(super) messages: BTreeMap<MessageKey, Arc<Message>>,
+    /// By the message that each made.
+    pub(super) edits: BTreeMap<MessageKey, Edit>,
     pub(super) event_ids: BTreeMap<(AppKey, String), MessageKey>,
     pub(super) ingest_keys: BTreeMap<[u8; 16], UsedKey>,
     pub(super) pending: BTreeMap<Place, Pending>,
@@ -46,6 +55,7 @@ pub(super) struct State {
     pub(super) numbers: BTreeMap<(MessageKey, EndpointKey, u32), AttemptKey>,
     pub(super) lanes: BTreeMap<EndpointKey, LaneState>,
     pub(super) suspects: Vec<Suspect>,
+    pub(super) recoveries: BTreeMap<EndpointKey, Recovery>,
     /// By the key of their id.
     pub(super) tasks: BTreeMap<u64, Task>,
     /// Until when, by hash.
@@ -59,6 +69,16 @@ pub(super) struct State {
     pub(super) keeps_mails: bool,
     /// By scope.
     pub(super) answers: BTreeMap<[u8; 16], Kept>,
+    /// Whatever is counted, in the order it was committed.
+    pub(super) facts: Vec<Fact>,
+    /// By name.
+    pub(super) alert_rules: BTreeMap<String, Rule>,
+    /// By name.
+    pub(super) alert_routes: BTreeMap<String, Route>,
+    pub(super) silences: BTreeMap<PublicId, Silence>,
+    pub(super) incidents: BTreeMap<PublicId, Incident>,
+    /// By their place.
+    pub(super) tellings: BTreeMap<u64, Telling>,
 }
 
 /// Where a pending row stands; last whether it is for a manual send.
@@ -89,6 +109,8 @@ pub(super) struct Closed {
     pub(super) error: Option<String>,
     /// A dead letter that was deleted: still dead, but in no list, and not to be replayed.
     pub(super) discarded: bool,
+    /// Of which run of refusals it is.
+    pub(super) run: Option<Timestamp>,
 }
 
 impl<T> Live<T> {

@@ -17,7 +17,8 @@ use crate::page::{Looked, PageOf};
 use crate::prune::days;
 use crate::recall::Once;
 use crate::tasks::{
-    Act, Moved, Piece, Started, Tally, Task, TaskFilter, TaskSpec, TaskStatus, Tasks,
+    Act, Moved, PRECEDED, Piece, Started, Tally, Task, TaskFilter, TaskSpec, TaskStatus, Tasks,
+    Work,
 };
 use crate::{Reply, StoreError};
 use domain::limits::TASK_DAYS;
@@ -48,6 +49,9 @@ impl Tasks for MemoryStore {
             (task.status, task.error, task.updated_at) = (status, error, now);
             let ended = Box::new(task.clone());
             tx.rows += 1;
+            if let Some(endpoint) = ended.settles() {
+                tx.state.recoveries.remove(&endpoint);
+            }
             Ok(Some(ended))
         })
     }
@@ -95,6 +99,12 @@ impl Tasks for MemoryStore {
 }
 
 fn start(tx: &mut Tx<'_>, spec: TaskSpec, random: [u8; 12]) -> Started {
+    let owed = spec.endpoint.and_then(|endpoint| tx.state.recoveries.get(&endpoint));
+    if let Work::Outage(since) = spec.work
+        && owed.is_none_or(|owed| !owed.ready || owed.since != since)
+    {
+        return Started::NotOwed;
+    }
     let same = |task: &&Task| {
         task.status == TaskStatus::Running
             && task.spec.app == spec.app
@@ -103,8 +113,17 @@ fn start(tx: &mut Tx<'_>, spec: TaskSpec, random: [u8; 12]) -> Started {
                 || spec.endpoint.is_none()
                 || task.spec.endpoint == spec.endpoint)
     };
-    if let Some(other) = tx.state.tasks.values().find(same) {
+    let kind = spec.work.kind();
+    let others: Vec<Task> = tx.state.tasks.values().filter(same).cloned().collect();
+    if let Some(other) = others.iter().find(|other| !other.makes_way(kind)) {
         return Started::Overlaps(other.id);
+    }
+    let now = tx.now;
+    for other in others {
+        if let Some(task) = running(tx, other.id) {
+            (task.status, task.updated_at) = (TaskStatus::Stopped, now);
+            task.error = Some(PRECEDED.to_owned());
+        }
     }
     let floor = key_floor(tx.now.minus(days(TASK_DAYS)));
     tx.state.tasks.retain(|key, task| *key >= floor || task.status == TaskStatus::Running);
@@ -134,8 +153,9 @@ fn advance(tx: &mut Tx<'_>, id: PublicId, piece: &Piece) -> Moved {
         return Moved::Stopped;
     }
     let (mut tally, mut waiting) = (Tally::default(), Vec::new());
-    for (_, message, act) in &piece.acts {
-        match perform(tx, id.key(), (piece.endpoint, *message), *act) {
+    for (place, message, act) in &piece.acts {
+        let before = if *act == Act::Return { place.saturating_add(1) } else { id.key() };
+        match perform(tx, before, (piece.endpoint, *message), *act) {
             Ok(true) => {
                 tally.done += 1;
                 waiting.extend((*act != Act::Purge).then_some(*message));
@@ -164,7 +184,7 @@ fn perform(
 ) -> Result<bool, StoreError> {
     let gone = || StoreError::Missing("payload");
     match act {
-        Act::Replay => {
+        Act::Replay | Act::Return => {
             if dead(tx.state, message, endpoint).is_none_or(|(closed, _)| closed.place >= before) {
                 return Ok(false);
             }
@@ -185,7 +205,7 @@ fn perform(
             if found.payload_gone {
                 return Err(gone());
             }
-            put_due(tx, message, endpoint, (0, Trigger::Replay));
+            put_due(tx, message, endpoint, (0, Trigger::Asked));
             Ok(true)
         }
         Act::Resend => match resend(tx, message, endpoint) {

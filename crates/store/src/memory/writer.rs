@@ -53,6 +53,8 @@ pub(super) struct Tx<'a> {
     pub(super) changed: Vec<(AppKey, Option<EndpointKey>)>,
     /// For `Commits::noted`.
     pub(super) noted: bool,
+    /// For `Commits::recovered`.
+    pub(super) recovered: bool,
     /// Rows written or removed.
     pub(super) rows: usize,
     /// Operations still to refuse.
@@ -155,12 +157,13 @@ impl Shared {
             withdrawn: Vec::new(),
             changed: Vec::new(),
             noted: false,
+            recovered: false,
             rows: 0,
             failing,
             refused: 0,
         };
         let answers: Vec<Answer> = jobs.into_iter().map(|job| job(&mut tx)).collect();
-        let Tx { fresh, withdrawn, changed, noted, rows, failing, refused, .. } = tx;
+        let Tx { fresh, withdrawn, changed, noted, recovered, rows, failing, refused, .. } = tx;
         drop(state);
         {
             let mut waiting = lock(&self.waiting);
@@ -179,6 +182,9 @@ impl Shared {
             }
             if noted {
                 commits.noted();
+            }
+            if recovered {
+                commits.recovered();
             }
             let committed = refused < operations;
             commits.batch(BatchStats { operations, rows, took: Duration::ZERO, committed });

@@ -9,10 +9,11 @@ use domain::email::EmailAddress;
 use domain::endpoint::Endpoint;
 use domain::ids::{AppKey, EndpointKey, PublicId};
 use domain::notice::{MANAGEMENT, News};
+use domain::target::Target;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::conn::{Conn, all, one, run, value};
+use super::conn::{Conn, all, one, rows, run, value};
 use super::endpoints::{ENDPOINT, ENDPOINT_COLUMNS, endpoint};
 use super::fault::Fault;
 use super::rows::{At, get, id_at, maybe_narrow, maybe_text, small, text, time_at};
@@ -75,12 +76,11 @@ pub(super) async fn snapshot(
          LEFT JOIN endpoint ON endpoint.app = app.key AND endpoint.deleted_at IS NULL
          WHERE {which} AND app.deleted_at IS NULL ORDER BY endpoint.key"
     );
-    let statement = conn.prepare_cached(&sql).await?;
-    let rows = conn.query(&statement, &values).await?;
-    let Some(first) = rows.first() else { return Ok(None) };
+    let found = rows(conn, &sql, &values).await?;
+    let Some(first) = found.first() else { return Ok(None) };
     let app = Arc::new(application_at(first, ENDPOINT_COLUMNS)?);
     let mut endpoints = Vec::new();
-    for row in &rows {
+    for row in &found {
         if get::<Option<i64>>(row, 0)?.is_some() {
             endpoints.push(endpoint(row, cipher)?);
         }
@@ -161,6 +161,7 @@ impl Tx {
         key: AppKey,
         spec: ApplicationSpec,
     ) -> Result<Arc<Application>, Fault> {
+        self.lock_app(key).await?;
         let found = live_app(self.conn(), key).await?.ok_or(NO_APP)?;
         let version = self.raise(key).await?;
         let sql =
@@ -181,6 +182,7 @@ impl Tx {
     }
 
     pub(super) async fn delete_app(&mut self, key: AppKey) -> Result<(), Fault> {
+        self.lock_app(key).await?;
         let found = live_app(self.conn(), key).await?.ok_or(NO_APP)?;
         self.raise(key).await?;
         self.note_all(News::EndpointDeleted, key).await?;
@@ -198,6 +200,7 @@ impl Tx {
         new: NewEndpoint,
         cipher: Option<&Cipher>,
     ) -> Result<Arc<Endpoint>, Fault> {
+        self.lock_app(new.app).await?;
         let app = live_app(self.conn(), new.app).await?.ok_or(NO_APP)?;
         let mut made = Endpoint {
             key: EndpointKey(0),
@@ -237,6 +240,7 @@ impl Tx {
         change: EndpointChange,
         cipher: Option<&Cipher>,
     ) -> Result<Arc<Endpoint>, Fault> {
+        self.lock_app_of(key).await?;
         let found = live_endpoint(self.conn(), key, cipher).await?.ok_or(NO_ENDPOINT)?;
         let mut endpoint = Arc::unwrap_or_clone(found);
         if let Some(spec) = change.spec {
@@ -254,7 +258,17 @@ impl Tx {
         Ok(Arc::new(endpoint))
     }
 
+    /// Keeps other nodes from changing the endpoint between a read and a write here.
+    async fn lock_app_of(&self, endpoint: EndpointKey) -> Result<(), Fault> {
+        let sql = "SELECT app FROM endpoint WHERE key = $1";
+        match value(self.conn(), sql, &[&endpoint.0]).await? {
+            Some(app) => self.lock_app(AppKey(app)).await,
+            None => Err(NO_ENDPOINT.into()),
+        }
+    }
+
     pub(super) async fn delete_endpoint(&mut self, key: EndpointKey) -> Result<(), Fault> {
+        self.lock_app_of(key).await?;
         let sql = "SELECT app FROM endpoint WHERE key = $1 AND deleted_at IS NULL";
         let app = value(self.conn(), sql, &[&key.0]).await?.map(AppKey).ok_or(NO_ENDPOINT)?;
         let version = self.raise(app).await?;
@@ -274,9 +288,9 @@ impl Tx {
         let sql = "UPDATE endpoint SET uid = $2, url = $3, description = $4, spec_version = $5, disabled = $6,
                        event_types = $7, channels = $8, throttle_rate = $9, metadata = $10, headers = $11, retry = $12,
                        breaker = $13, timeout = $14, ordering = $15, secrets = $16, version = $17, updated_at = $18,
-                       contact_email = $19
+                       contact_email = $19, auto_replay = $20, health_check_url = $21
                    WHERE key = $1";
-        let values: [&(dyn ToSql + Sync); 19] = [
+        let values: [&(dyn ToSql + Sync); 21] = [
             &endpoint.key.0,
             &maybe_text(spec.uid.as_deref()),
             &spec.target.as_str(),
@@ -296,6 +310,8 @@ impl Tx {
             &endpoint.version,
             &At(endpoint.updated_at),
             &spec.contact_email.as_ref().map(EmailAddress::as_str),
+            &spec.auto_replay,
+            &spec.health_check.as_ref().map(Target::as_str),
         ];
         unless_taken(run(self.conn(), sql, &values).await)?;
         self.keep_url(endpoint.key, spec.target.as_str()).await?;

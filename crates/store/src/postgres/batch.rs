@@ -6,6 +6,7 @@ use domain::delivery::Pending;
 use domain::ids::{AppKey, EndpointKey};
 
 use crate::commits::Fresh;
+use crate::nodes::Order;
 
 /// What the running batch has done so far.
 #[derive(Default)]
@@ -15,6 +16,14 @@ pub(super) struct Batch {
     pub(super) changed: Vec<(AppKey, Option<EndpointKey>)>,
     /// Notices written.
     pub(super) noted: usize,
+    /// Outages that ended.
+    pub(super) recovered: usize,
+    /// Background tasks started.
+    pub(super) started: usize,
+    /// Changes of something else of which other nodes keep copies.
+    pub(super) copies: usize,
+    /// What is to be done where an endpoint is served.
+    pub(super) orders: Vec<(EndpointKey, Order)>,
     pub(super) rows: usize,
     /// Pending rows added less those removed.
     pub(super) depth: i64,
@@ -27,6 +36,10 @@ pub(super) struct Mark {
     withdrawn: usize,
     changed: usize,
     noted: usize,
+    recovered: usize,
+    started: usize,
+    copies: usize,
+    orders: usize,
     rows: usize,
     depth: i64,
 }
@@ -38,6 +51,10 @@ impl Batch {
             withdrawn: self.withdrawn.len(),
             changed: self.changed.len(),
             noted: self.noted,
+            recovered: self.recovered,
+            started: self.started,
+            copies: self.copies,
+            orders: self.orders.len(),
             rows: self.rows,
             depth: self.depth,
         }
@@ -48,6 +65,9 @@ impl Batch {
         self.fresh.truncate(mark.fresh);
         self.withdrawn.truncate(mark.withdrawn);
         self.changed.truncate(mark.changed);
-        (self.rows, self.depth, self.noted) = (mark.rows, mark.depth, mark.noted);
+        self.orders.truncate(mark.orders);
+        (self.rows, self.depth) = (mark.rows, mark.depth);
+        (self.noted, self.recovered) = (mark.noted, mark.recovered);
+        (self.started, self.copies) = (mark.started, mark.copies);
     }
 }

@@ -5,6 +5,7 @@
 use domain::attempt::FailureKind;
 use domain::dead_letter::DeadLetter;
 use domain::delivery::{CancelReason, Trigger};
+use domain::edit::Edit;
 use domain::ids::{EndpointKey, MessageKey, PublicId};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -14,23 +15,24 @@ use super::conn::{Conn, all, exists, one, value};
 use super::deliveries::sends;
 use super::fault::Fault;
 use super::rows::{
-    bytes_at, code_at, get, id_at, maybe_code, maybe_narrow, maybe_time, message_key, narrow_at,
-    order, small, text, time_at,
+    At, bytes_at, code_at, get, id_at, maybe_blob, maybe_code, maybe_narrow, maybe_time,
+    message_key, narrow_at, order, small, text, time_at,
 };
 use super::scan::{Span, Walk};
 use super::tx::Tx;
-use crate::dead_letters::{DeadFilter, DeadLetters, Replayed};
-use crate::inbox::{Accepted, NewMessage};
+use crate::dead_letters::{DeadFilter, DeadLetters, Edited, Replayed};
+use crate::inbox::Accepted;
 use crate::page::{Looked, PageOf, keys_within};
 use crate::recall::Once;
 use crate::stored::codes::{Code as _, closed};
+use crate::stored::edit::{self, packed};
 use crate::stored::numbers::narrow;
 use crate::{Reply, StoreError};
 
 /// The columns that [`dead_letter`] reads, the first and the last attempt behind.
 const DEAD: &str = "place, closed.message, message.random, closed.endpoint, endpoint.id, message.event_id, \
      message.event_type, endpoint.url, reason, closed.sends, closed.at, closed.error, first.started_at, \
-     latest.started_at, latest.n, latest.status, latest.failure, latest.text";
+     latest.started_at, latest.n, latest.status, latest.failure, latest.text, closed.run";
 /// What they are read from.
 const TABLES: &str = "JOIN message ON message.key = closed.message JOIN endpoint ON endpoint.key = closed.endpoint
      LEFT JOIN LATERAL (SELECT started_at FROM attempt WHERE attempt.message = closed.message
@@ -53,15 +55,18 @@ impl DeadLetters for PostgresStore {
             let span = Span::within(&keys_within(filter.after, filter.before));
             let sql = format!(
                 "SELECT count(*) FROM closed JOIN message ON message.key = closed.message
-                 WHERE {} AND ($5::smallint IS NULL OR reason = $5)
-                     AND (cardinality($6::text[]) = 0 OR event_type = ANY($6))",
+                 WHERE {} AND (cardinality($5::smallint[]) = 0 OR reason = ANY($5))
+                     AND (cardinality($6::text[]) = 0 OR event_type = ANY($6))
+                     AND ($7::timestamptz IS NULL OR closed.run = $7)",
                 by(&filter)
             );
             let (org, owner) = (&org.as_bytes()[..], owner(&filter));
-            let reason = filter.reason.map(|reason| small(reason.code()));
+            let reasons = filter.reasons.iter().map(|reason| small(reason.code()));
+            let reasons: Vec<i16> = reasons.collect();
             let types: Vec<_> = filter.event_types.iter().map(|name| text(name)).collect();
-            let values: [&(dyn ToSql + Sync); 6] =
-                [&org, &owner, &span.low, &span.high, &reason, &types];
+            let run = filter.run.map(At);
+            let values: [&(dyn ToSql + Sync); 7] =
+                [&org, &owner, &span.low, &span.high, &reasons, &types, &run];
             Ok(value::<i64>(&conn, &sql, &values).await?.unwrap_or(0).cast_unsigned())
         })
     }
@@ -91,7 +96,7 @@ impl DeadLetters for PostgresStore {
     fn replay_edited_once(
         &self,
         (message, endpoint): (MessageKey, EndpointKey),
-        edited: NewMessage,
+        edited: Edited,
         once: Once<Option<Accepted>>,
     ) -> Reply<'static, Option<Accepted>> {
         self.change_once(once, move |tx| {
@@ -99,13 +104,24 @@ impl DeadLetters for PostgresStore {
                 if dead_sends(tx.conn(), message, endpoint).await?.is_none() {
                     return Ok(None);
                 }
-                let accepted = tx.accept_one(&edited).await?;
-                if matches!(accepted, Accepted::New { .. }) {
+                let accepted = tx.accept_one(&edited.message).await?;
+                if let Accepted::New { key, .. } = accepted {
+                    let sql = "INSERT INTO edit (message, spec) VALUES ($1, $2)";
+                    let spec = packed(&edited.edit);
+                    tx.write(sql, &[&key.0.cast_signed(), &spec]).await?;
                     let reason = CancelReason::Superseded.code();
                     tx.recast(message, endpoint, (closed::CANCELLED, Some(reason))).await?;
                 }
                 Ok(Some(accepted))
             })
+        })
+    }
+
+    fn edit(&self, message: MessageKey) -> Reply<'_, Option<Edit>> {
+        self.read(move |conn| async move {
+            let (sql, key) = ("SELECT spec FROM edit WHERE message = $1", message.0.cast_signed());
+            let found = one(&conn, sql, &[&key], |row| maybe_blob(row, 0, edit::read)).await;
+            Ok(found?.flatten())
         })
     }
 
@@ -207,7 +223,8 @@ async fn list(
         by(filter)
     );
     let (org, owner) = (&org.as_bytes()[..], owner(filter));
-    let filtered = filter.reason.is_some() || !filter.event_types.is_empty();
+    let filtered =
+        filter.run.is_some() || !filter.reasons.is_empty() || !filter.event_types.is_empty();
     let mut walk = Walk::new(page, &keys_within(filter.after, filter.before), filtered);
     let mut found = Vec::new();
     while let Some((span, most)) = walk.piece() {
@@ -216,7 +233,8 @@ async fn list(
         let count = rows.len();
         for letter in rows {
             walk.pass(letter.place.cast_signed());
-            let wanted = filter.reason.is_none_or(|reason| reason == letter.reason)
+            let wanted = (filter.reasons.is_empty() || filter.reasons.contains(&letter.reason))
+                && filter.run.is_none_or(|run| letter.run == Some(run))
                 && (filter.event_types.is_empty()
                     || filter.event_types.contains(&letter.event_type));
             found.extend(wanted.then_some(letter));
@@ -251,5 +269,6 @@ fn dead_letter(row: &Row) -> Result<DeadLetter, StoreError> {
         last_attempt_at: maybe_time(row, 13)?,
         dead_at: time_at(row, 10)?,
         place: get::<i64>(row, 0)?.cast_unsigned(),
+        run: maybe_time(row, 18)?,
     })
 }

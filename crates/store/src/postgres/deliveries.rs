@@ -96,7 +96,7 @@ impl Known {
             Fact::Closed(state) => self.closed = Some(state),
             Fact::Waits { sends, due_at, trigger } => {
                 let slot = match trigger {
-                    Trigger::Scheduled | Trigger::Replay => &mut self.scheduled,
+                    Trigger::Scheduled | Trigger::Replay | Trigger::Asked => &mut self.scheduled,
                     Trigger::Manual => &mut self.manual,
                 };
                 *slot = Some(slot.map_or(due_at, |other| other.min(due_at)));
@@ -165,10 +165,12 @@ pub(super) struct Ending {
     pub(super) state: i64,
     pub(super) reason: i64,
     pub(super) error: Option<String>,
+    /// Of which run of refusals it is.
+    pub(super) run: Option<Timestamp>,
 }
 
 impl Ending {
     pub(super) const fn cancelled(reason: i64) -> Self {
-        Self { state: closed::CANCELLED, reason, error: None }
+        Self { state: closed::CANCELLED, reason, error: None, run: None }
     }
 }

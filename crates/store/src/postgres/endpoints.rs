@@ -23,10 +23,10 @@ use crate::stored::pack::{Unpacker, read_texts};
 pub(super) const ENDPOINT: &str = "endpoint.key, endpoint.id, endpoint.app, app.id, endpoint.uid, url, description, \
      spec_version, disabled, event_types, channels, endpoint.throttle_rate, endpoint.metadata, headers, retry, \
      breaker, timeout, ordering, secrets, endpoint.version, endpoint.created_at, endpoint.updated_at, \
-     contact_email";
+     contact_email, auto_replay, health_check_url";
 
 /// How many they are.
-pub(super) const ENDPOINT_COLUMNS: usize = 23;
+pub(super) const ENDPOINT_COLUMNS: usize = 25;
 
 /// Reads [`ENDPOINT`].
 pub(super) fn endpoint(row: &Row, cipher: Option<&Cipher>) -> Result<Arc<Endpoint>, StoreError> {
@@ -68,7 +68,14 @@ fn spec(row: &Row) -> Result<EndpointSpec, StoreError> {
         timeout: get::<Option<i64>>(row, 16)?.map(span),
         ordering: code_at(row, 17)?,
         contact_email: contact(get(row, 22)?)?,
+        auto_replay: get(row, 23)?,
+        health_check: health_check(get(row, 24)?)?,
     })
+}
+
+fn health_check(url: Option<String>) -> Result<Option<Target>, StoreError> {
+    let read = |url: String| Target::parse("healthCheckUrl", &url, false).map_err(|_| unreadable());
+    url.map(read).transpose()
 }
 
 fn contact(text: Option<String>) -> Result<Option<EmailAddress>, StoreError> {

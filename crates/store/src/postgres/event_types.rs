@@ -42,7 +42,10 @@ pub(super) async fn delete(tx: &mut Tx, org: PublicId, name: &str) -> Result<(),
     let sql = "DELETE FROM event_type WHERE org = $1 AND name = $2";
     match tx.write(sql, &[&&org.as_bytes()[..], &text(name)]).await? {
         0 => Err(NONE.into()),
-        _ => Ok(()),
+        _ => {
+            tx.batch.copies += 1;
+            Ok(())
+        }
     }
 }
 
@@ -70,6 +73,7 @@ async fn put(tx: &mut Tx, org: PublicId, event_type: EventType) -> Result<EventT
         )
         .await;
     written?;
+    tx.batch.copies += 1;
     Ok(event_type)
 }
 

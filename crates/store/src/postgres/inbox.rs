@@ -5,6 +5,7 @@
 //! find its row in the next.
 //! Never: a statement for each post.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +14,13 @@ use domain::delivery::Pending;
 use domain::idempotency::IngestKey;
 use domain::ids::{AppKey, MessageKey, PublicId};
 use domain::limits::IDEMPOTENCY_WINDOW;
-use domain::message::{ContentType, Envelope, Message};
+use domain::message::{ContentType, Envelope, Message, MessageSpec};
 use futures_util::future::try_join;
 use resilience::Timestamp;
 
 use super::PostgresStore;
-use super::conn::{Conn, all, one};
+use super::columns::{Columns, Script};
+use super::conn::{Conn, all, one, run};
 use super::fault::Fault;
 use super::pending::insert_pending;
 use super::rows::{At, MESSAGE, bytes_at, get, maybe_text, message, message_key, text, time_at};
@@ -27,21 +29,13 @@ use crate::Reply;
 use crate::commits::Fresh;
 use crate::inbox::{Accepted, Inbox, NewMessage};
 use crate::stored::fault::corrupt;
-use crate::stored::labels::labels;
+use crate::stored::labels::{has_labels, labels};
 
 const USED: &str =
     "SELECT DISTINCT ON (key_scope) key_scope, key, key_body, accepted_at FROM message
      WHERE key_scope = ANY($1) ORDER BY key_scope, key DESC";
 const VERSIONS: &str = "SELECT key, version FROM app WHERE key = ANY($1) AND deleted_at IS NULL";
-const INSERT: &str = "INSERT INTO message (key, app, accepted_at, retention_hours, random, event_type, event_id, labels,
-         content_type, edited_from, key_scope, key_body, payload)
-     SELECT m.key, m.app, $13, m.hours, m.random, m.event_type, m.event_id, m.labels, m.content_type, m.edited_from,
-         m.scope, m.body, m.payload
-     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[], $5::text[], $6::text[], $7::bytea[],
-         $8::text[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bytea[])
-         AS m (key, app, hours, random, event_type, event_id, labels, content_type, edited_from, scope, body, payload)
-     ON CONFLICT DO NOTHING RETURNING key";
-type Scope = [u8; 16];
+pub(super) type Scope = [u8; 16];
 
 impl Inbox for PostgresStore {
     fn accept(&self, message: NewMessage) -> Reply<'static, Accepted> {
@@ -65,11 +59,11 @@ struct Used {
 }
 
 /// A post that is written in this round.
-struct Written {
+pub(super) struct Written {
     /// Its place among all posts.
-    post: usize,
-    key: MessageKey,
-    due_at: Timestamp,
+    pub(super) post: usize,
+    pub(super) key: MessageKey,
+    pub(super) due_at: Timestamp,
 }
 
 impl Tx {
@@ -103,16 +97,20 @@ impl Tx {
     ) -> Result<(), Fault> {
         let keys = round.iter().filter_map(|post| posts[*post].key.as_ref());
         let (used, versions) = try_join(self.used(keys), self.versions(posts, round)).await?;
-        let mut written = Vec::new();
+        let (mut written, mut over) = (Vec::new(), Vec::new());
         for &post in round {
             let new = posts[post];
             let used = new.key.as_ref().and_then(|key| Some((key, used.get(&key.scope)?)));
-            outcomes[post] = match used {
+            outcomes[post] = match &used {
                 Some((key, used)) => self.repeated(key, used).await?,
                 None => None,
             };
             if outcomes[post].is_some() {
                 continue;
+            }
+            // It ran out, and is free again.
+            if let Some((_, used)) = used {
+                over.push(used.key.0.cast_signed());
             }
             match (versions.get(&new.app), new.spec.due_at(self.now)) {
                 (None, _) => outcomes[post] = Some(Accepted::NoApplication),
@@ -124,6 +122,10 @@ impl Tx {
                     written.push(Written { post, key: MessageKey(self.draw()), due_at });
                 }
             }
+        }
+        if !over.is_empty() {
+            let sql = "UPDATE message SET key_scope = NULL, key_body = NULL WHERE key = ANY($1)";
+            run(self.conn(), sql, &[&over]).await?;
         }
         if written.is_empty() { Ok(()) } else { self.insert(posts, &written, outcomes).await }
     }
@@ -188,20 +190,36 @@ impl Tx {
         written: &[Written],
         outcomes: &mut [Option<Accepted>],
     ) -> Result<(), Fault> {
-        // Only an event id may be taken; without one nothing is to be waited for.
+        // An event id may be taken; without one nothing is to be waited for. A key was unused a
+        // moment ago: only another node may have taken it since.
         let sure = written.iter().all(|one| posts[one.post].spec.event_id.is_none());
         let inserted = if sure {
-            let rows = pending_rows(posts, written);
+            let mut rows = pending_rows(posts, written);
             let (inserted, _) =
                 try_join(self.insert_messages(posts, written), insert_pending(self.conn(), &rows))
                     .await?;
-            self.hand_over(posts, written, rows);
+            if inserted.len() < written.len() {
+                let sql = "DELETE FROM pending WHERE message = ANY($1)";
+                let left = written.iter().filter(|one| !inserted.contains(&one.key));
+                let left: Vec<i64> = left.map(|one| one.key.0.cast_signed()).collect();
+                run(self.conn(), sql, &[&left]).await?;
+                rows.retain(|row| inserted.contains(&row.message));
+            }
+            self.hand_over(posts, written.iter().filter(|one| inserted.contains(&one.key)), rows);
             inserted
         } else {
             let inserted = self.insert_messages(posts, written).await?;
             let (kept, taken): (Vec<&Written>, Vec<&Written>) =
                 written.iter().partition(|one| inserted.contains(&one.key));
-            taken.iter().for_each(|one| outcomes[one.post] = Some(Accepted::EventIdTaken));
+            let keys = taken.iter().filter_map(|one| posts[one.post].key.as_ref());
+            let used = self.used(keys).await?;
+            for one in taken {
+                let key = posts[one.post].key.as_ref();
+                let by_key = key.is_some_and(|key| used.contains_key(&key.scope));
+                if !by_key {
+                    outcomes[one.post] = Some(Accepted::EventIdTaken);
+                }
+            }
             let rows = pending_rows(posts, kept.iter().copied());
             insert_pending(self.conn(), &rows).await?;
             self.hand_over(posts, kept, rows);
@@ -220,48 +238,16 @@ impl Tx {
         posts: &[&NewMessage],
         written: &[Written],
     ) -> Result<HashSet<MessageKey>, Fault> {
-        let new = || written.iter().map(|one| posts[one.post]);
-        let keys: Vec<i64> = written.iter().map(|one| one.key.0.cast_signed()).collect();
-        let apps: Vec<i64> = new().map(|new| new.app.0).collect();
-        let hours: Vec<Option<i64>> =
-            new().map(|new| new.spec.retention_hours.map(i64::from)).collect();
-        let random: Vec<&[u8]> = new().map(|new| &new.random[..]).collect();
-        let types: Vec<_> = new().map(|new| text(&new.spec.event_type)).collect();
-        let events: Vec<_> = new().map(|new| maybe_text(new.spec.event_id.as_deref())).collect();
-        let labels: Vec<_> = new().map(|new| labels(&new.spec)).collect();
-        let content: Vec<_> =
-            new().map(|new| maybe_text(content_type(&new.spec.content_type))).collect();
-        let edited: Vec<_> =
-            new().map(|new| new.edited_from.as_ref().map(|id| &id.as_bytes()[..])).collect();
-        let scopes: Vec<_> = new().map(|new| new.key.as_ref().map(|key| &key.scope[..])).collect();
-        let bodies: Vec<_> = new().map(|new| new.key.as_ref().map(|key| &key.body[..])).collect();
-        let payloads: Vec<&[u8]> = new().map(|new| &new.spec.payload[..]).collect();
-        let keys = all(
-            self.conn(),
-            INSERT,
-            &[
-                &keys,
-                &apps,
-                &hours,
-                &random,
-                &types,
-                &events,
-                &labels,
-                &content,
-                &edited,
-                &scopes,
-                &bodies,
-                &payloads,
-                &At(self.now),
-            ],
-            |row| message_key(row, 0),
-        )
-        .await;
+        let mut script = Script::default();
+        let new: Vec<_> = written.iter().map(|one| (one.key, posts[one.post])).collect();
+        let columns = optional_columns(columns(&new, self.now), &new);
+        let sql = script.insert("message", columns) + " ON CONFLICT DO NOTHING RETURNING key";
+        let keys = all(self.conn(), &sql, &script.values(), |row| message_key(row, 0)).await;
         Ok(keys?.into_iter().collect())
     }
 
     /// After the commit the engine gets them.
-    fn hand_over<'w>(
+    pub(super) fn hand_over<'w>(
         &mut self,
         posts: &[&NewMessage],
         written: impl IntoIterator<Item = &'w Written>,
@@ -274,7 +260,8 @@ impl Tx {
             let new = posts[one.post];
             let id = PublicId::new(one.key.0, new.random);
             let (payload, content_type) = (new.spec.payload.clone(), new.spec.content_type.clone());
-            let envelope = Arc::new(Envelope { id, payload, content_type });
+            let trace = new.spec.trace.clone();
+            let envelope = Arc::new(Envelope { id, payload, content_type, trace });
             for (endpoint, pending) in new.targets.iter().zip(&mut rows) {
                 let (endpoint, envelope) =
                     (Some(Arc::clone(endpoint)), Some(Arc::clone(&envelope)));
@@ -306,8 +293,54 @@ const fn content_type(of: &ContentType) -> Option<&str> {
     }
 }
 
+/// A message and its key.
+pub(super) type Keyed<'m> = (MessageKey, &'m NewMessage);
+
+/// What every message has.
+pub(super) fn columns<'m>(of: &[Keyed<'m>], now: Timestamp) -> Columns<'m> {
+    let new = || of.iter().map(|(_, new)| *new);
+    Columns::default()
+        .each("key", "bigint", of.iter().map(|(key, _)| key.0.cast_signed()).collect())
+        .each("app", "bigint", new().map(|new| new.app.0).collect())
+        .same("accepted_at", "timestamptz", At(now))
+        .each("random", "bytea", new().map(|new| &new.random[..]).collect())
+        .each("event_type", "text", new().map(|new| text(&new.spec.event_type)).collect())
+        .each("payload", "bytea", new().map(|new| &new.spec.payload[..]).collect())
+}
+
+/// What only some messages have, besides.
+pub(super) fn optional_columns<'m>(columns: Columns<'m>, of: &[Keyed<'m>]) -> Columns<'m> {
+    let new = || of.iter().map(|(_, new)| *new);
+    let spec = || new().map(|new| &new.spec);
+    let hours = spec().map(|spec| spec.retention_hours.map(i64::from)).collect();
+    let events = spec().map(|spec| maybe_text(spec.event_id.as_deref())).collect();
+    let content = spec().map(|spec| maybe_text(content_type(&spec.content_type))).collect();
+    let edited = new().map(|new| new.edited_from.as_ref().map(|id| &id.as_bytes()[..])).collect();
+    let scopes = new().map(|new| new.key.as_ref().map(|key| &key.scope[..])).collect();
+    let bodies = new().map(|new| new.key.as_ref().map(|key| &key.body[..])).collect();
+    columns
+        .each::<Option<i64>>("retention_hours", "bigint", hours)
+        .each::<Option<Cow<'_, str>>>("event_id", "text", events)
+        .each("labels", "bytea", spec().map(labels).collect())
+        .each::<Option<Cow<'_, str>>>("content_type", "text", content)
+        .each::<Option<&[u8]>>("edited_from", "bytea", edited)
+        .each::<Option<&[u8]>>("key_scope", "bytea", scopes)
+        .each::<Option<&[u8]>>("key_body", "bytea", bodies)
+}
+
+/// Whether a message has any of [`optional_columns`].
+pub(super) fn has_more(new: &NewMessage) -> bool {
+    let MessageSpec { event_id, content_type: kind, retention_hours, .. } = &new.spec;
+    let kind = content_type(kind).is_some() || retention_hours.is_some();
+    has_labels(&new.spec)
+        || kind
+        || event_id.is_some()
+        || new.edited_from.is_some()
+        || new.key.is_some()
+}
+
 /// The rows that messages make, in their order.
-fn pending_rows<'w>(
+pub(super) fn pending_rows<'w>(
     posts: &[&NewMessage],
     written: impl IntoIterator<Item = &'w Written>,
 ) -> Vec<Pending> {

@@ -7,19 +7,22 @@
 
 pub(super) use follow::Closing;
 
-mod follow;
-mod keep;
+pub(super) mod follow;
+pub(super) mod keep;
 mod turn;
 
 use std::collections::HashSet;
 
+use domain::delivery::Pending;
 use domain::endpoint::Disabled;
 use domain::ids::{AppKey, EndpointKey};
 use domain::notice::News;
 
 use super::PostgresStore;
+use super::columns::{Columns, Script};
 use super::conn::{all, run, value};
 use super::fault::Fault;
+use super::pending::places;
 use super::rows::{At, get, message_key, narrow_at, small};
 use super::tx::Tx;
 use crate::Reply;
@@ -27,21 +30,23 @@ use crate::ledger::{LaneState, Ledger, Record, Recorded, Suspect};
 use crate::stored::codes::Code as _;
 use crate::stored::numbers::micros;
 
-const TAKE: &str = "DELETE FROM pending USING unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::smallint[],
-         $5::bigint[], $6::timestamptz[], $7::bigint[]) AS r (endpoint, due_at, message, manual, used, age_from, place)
-     WHERE pending.endpoint = r.endpoint AND pending.due_at = r.due_at AND pending.message = r.message
-         AND pending.manual = r.manual AND pending.budget_used = r.used AND pending.age_from = r.age_from
-     RETURNING r.place";
+/// Whether a pending row is the one that a result was made for.
+pub(super) const SAME: &str = "pending.endpoint = r.endpoint AND pending.due_at = r.due_at AND pending.message = r.message
+         AND pending.manual = r.manual AND pending.budget_used = r.used AND pending.age_from = r.age_from";
 const PUT_LANES: &str = "INSERT INTO lane_state (endpoint, open_until, generation, open_for, failing_since, forced, since,
-         hold_until, throttled_rounds, rejected_until, rejected_for, warned, suspended_since, probe_at)
+         hold_until, throttled_rounds, rejected_until, rejected_for, warned, suspended_since, probe_at, outage_since,
+         outage_until, rejected_since)
      SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::bigint[], $5::timestamptz[],
          $6::smallint[], $7::timestamptz[], $8::timestamptz[], $9::bigint[], $10::timestamptz[], $11::bigint[],
-         $12::boolean[], $13::timestamptz[], $14::timestamptz[])
+         $12::boolean[], $13::timestamptz[], $14::timestamptz[], $15::timestamptz[], $16::timestamptz[],
+         $17::timestamptz[])
      ON CONFLICT (endpoint) DO UPDATE SET open_until = excluded.open_until, generation = excluded.generation,
          open_for = excluded.open_for, failing_since = excluded.failing_since, forced = excluded.forced,
          since = excluded.since, hold_until = excluded.hold_until, throttled_rounds = excluded.throttled_rounds,
          rejected_until = excluded.rejected_until, rejected_for = excluded.rejected_for,
-         warned = excluded.warned, suspended_since = excluded.suspended_since, probe_at = excluded.probe_at";
+         warned = excluded.warned, suspended_since = excluded.suspended_since, probe_at = excluded.probe_at,
+         outage_since = excluded.outage_since, outage_until = excluded.outage_until,
+         rejected_since = excluded.rejected_since";
 
 impl Ledger for PostgresStore {
     fn record(&self, records: Vec<Record>) -> Reply<'static, Vec<Recorded>> {
@@ -52,10 +57,10 @@ impl Ledger for PostgresStore {
         self.shared.door.change(move |tx| {
             Box::pin(async move {
                 let all: Vec<&LaneState> = lanes.iter().collect();
-                let mut told = tx.told_of(&all).await?;
+                let mut before = tx.before_of(&all).await?;
                 tx.put_lanes(&all).await?;
                 for lane in all {
-                    tx.note_turn(lane, &mut told).await?;
+                    tx.note_turn(lane, &mut before).await?;
                 }
                 Ok(())
             })
@@ -84,9 +89,9 @@ impl Ledger for PostgresStore {
 
 /// Keys for what a result may make.
 #[derive(Clone, Copy)]
-struct Drawn {
-    attempt: u64,
-    place: u64,
+pub(super) struct Drawn {
+    pub(super) attempt: u64,
+    pub(super) place: u64,
 }
 
 impl Tx {
@@ -114,19 +119,19 @@ impl Tx {
             self.follow_all(&of, &sends).await?;
             let lanes: Vec<&LaneState> =
                 of.iter().filter_map(|(record, _)| record.lane.as_ref()).collect();
-            let mut told = self.told_of(&lanes).await?;
+            let mut before = self.before_of(&lanes).await?;
             self.put_lanes(&lanes).await?;
             for (record, _) in &of {
                 self.tell(record).await?;
                 if let Some(lane) = &record.lane {
-                    self.note_turn(lane, &mut told).await?;
+                    self.note_turn(lane, &mut before).await?;
                 }
             }
             applied.iter().for_each(|place| recorded[*place] = Some(Recorded::Applied));
         }
     }
 
-    fn draw_for_record(&mut self) -> Drawn {
+    pub(super) fn draw_for_record(&mut self) -> Drawn {
         Drawn { attempt: self.draw(), place: self.draw() }
     }
 
@@ -136,22 +141,13 @@ impl Tx {
         records: &[&Record],
         round: &[usize],
     ) -> Result<HashSet<usize>, Fault> {
-        let rows = || round.iter().map(|place| &records[*place].pending);
-        let endpoints: Vec<i64> = rows().map(|row| row.endpoint.0).collect();
-        let due: Vec<At> = rows().map(|row| At(row.due_at)).collect();
-        let messages: Vec<i64> = rows().map(|row| row.message.0.cast_signed()).collect();
-        let manual: Vec<i16> = rows().map(|row| small(row.trigger.code())).collect();
-        let used: Vec<i64> = rows().map(|row| i64::from(row.budget_used)).collect();
-        let ages: Vec<At> = rows().map(|row| At(row.age_from)).collect();
-        let places: Vec<i64> =
-            round.iter().map(|place| i64::try_from(*place).unwrap_or(-1)).collect();
-        let taken = all(
-            self.conn(),
-            TAKE,
-            &[&endpoints, &due, &messages, &manual, &used, &ages, &places],
-            |row| narrow_at::<usize>(row, 0),
-        )
-        .await;
+        let rows: Vec<Pending> = round.iter().map(|place| records[*place].pending).collect();
+        let places = round.iter().map(|place| i64::try_from(*place).unwrap_or(-1)).collect();
+        let mut script = Script::default();
+        let rows = script.rows(lives(&rows).each::<i64>("place", "bigint", places));
+        let sql = format!("DELETE FROM pending USING {rows} WHERE {SAME} RETURNING r.place");
+        let taken =
+            all(self.conn(), &sql, &script.values(), |row| narrow_at::<usize>(row, 0)).await;
         let taken: HashSet<usize> = taken?.into_iter().collect();
         self.batch.rows += taken.len();
         self.batch.depth -= i64::try_from(taken.len()).unwrap_or(0);
@@ -207,6 +203,11 @@ impl Tx {
             lanes().map(|lane| at(lane.suspended.map(|on| on.since))).collect();
         let probes: Vec<Option<At>> =
             lanes().map(|lane| at(lane.suspended.map(|on| on.probe_at))).collect();
+        let outages: Vec<Option<At>> =
+            lanes().map(|lane| at(lane.outage.map(|outage| outage.since))).collect();
+        let ended: Vec<Option<At>> =
+            lanes().map(|lane| at(lane.outage.and_then(|outage| outage.until))).collect();
+        let runs: Vec<Option<At>> = lanes().map(|lane| at(lane.rejected_since)).collect();
         self.write(
             PUT_LANES,
             &[
@@ -224,6 +225,9 @@ impl Tx {
                 &warned,
                 &suspended,
                 &probes,
+                &outages,
+                &ended,
+                &runs,
             ],
         )
         .await
@@ -231,9 +235,19 @@ impl Tx {
     }
 
     async fn put_suspects(&mut self, suspects: &[Suspect]) -> Result<(), Fault> {
-        run(self.conn(), "DELETE FROM suspect", &[]).await?;
+        // Those of other nodes' endpoints are theirs to change; places tell nothing but an order.
+        let known = all(self.conn(), "SELECT endpoint FROM suspect", &[], |row| {
+            Ok(EndpointKey(get(row, 0)?))
+        })
+        .await?;
+        let share = self.share();
+        let own = known.into_iter().filter(|endpoint| share.owns(*endpoint));
+        let mut own: Vec<i64> = own.map(|endpoint| endpoint.0).collect();
+        own.extend(suspects.iter().map(|suspect| suspect.endpoint.0));
+        run(self.conn(), "DELETE FROM suspect WHERE endpoint = ANY($1)", &[&own]).await?;
         let sql = "INSERT INTO suspect (place, endpoint, message, crashes, sends)
-                   SELECT s.place, s.endpoint, s.message, s.crashes, s.sends
+                   SELECT s.place + (SELECT coalesce(max(place), 0) FROM suspect), s.endpoint, s.message, s.crashes,
+                       s.sends
                    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
                        AS s (endpoint, message, crashes, sends, place)";
         let endpoints: Vec<i64> = suspects.iter().map(|suspect| suspect.endpoint.0).collect();
@@ -252,12 +266,23 @@ impl Tx {
             return Ok(false);
         };
         let version = self.raise(app).await?;
+        // Another node may have changed it before this one came to raise the version.
+        if value::<i64>(self.conn(), sql, &[&endpoint.0]).await?.is_none() {
+            return Ok(false);
+        }
         let sql = "UPDATE endpoint SET disabled = $2, version = $3, updated_at = $4 WHERE key = $1";
         let now = At(self.now);
         self.write(sql, &[&endpoint.0, &small(why.code()), &version, &now]).await?;
         self.batch.changed.push((app, Some(endpoint)));
         Ok(true)
     }
+}
+
+/// Rows as results name them, see [`SAME`].
+pub(super) fn lives<'v>(rows: &[Pending]) -> Columns<'v> {
+    places(rows)
+        .each("used", "bigint", rows.iter().map(|row| i64::from(row.budget_used)).collect())
+        .each("age_from", "timestamptz", rows.iter().map(|row| At(row.age_from)).collect())
 }
 
 /// Of the results that are open, the first of each delivery.

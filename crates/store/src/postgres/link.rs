@@ -1,36 +1,66 @@
 //! The way to the server: pools of connections, and what every session is told.
 //!
-//! The writer has a connection of its own, which holds a lock that names this installation's one
-//! writer: a second process finds it taken. Every statement here is a look-up by key. The planner
-//! is told so, since its statistics lag behind a queue that is empty now and holds a million rows
-//! in a minute.
+//! Behind a pooler that gives a session to several clients in turn nothing can be told to one: its
+//! settings are those of the role, or what the pooler says itself, and are looked at once.
+//! Every statement here is a look-up by key. The planner is told so, since its statistics lag
+//! behind a queue that is empty now and holds a million rows in a minute. A transaction in which
+//! nothing is said for 3 s is ended by the server: its node may be gone, and others wait for its
+//! locks.
 //! Never: a server that only reads; a commit that does not wait for the disk where it could.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{
-    Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, RecyclingMethod, Runtime,
 };
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::{Config, Socket};
+use tokio_postgres::{Config, SimpleQueryMessage, Socket};
 
-use super::conn::exists;
-use super::fault::unavailable;
+use super::conn::Conn;
+use super::fault::Fault;
+use super::reach::{reach, root};
+use super::types::Types;
 use crate::StoreError;
-use crate::stored::fault::closed;
+use crate::stored::fault::corrupt;
 
-/// "peyk" and what it is for: the lock of the one writer.
-const WRITER_LOCK: i64 = 0x7065_796B_0000_0001;
 /// A connection that is not there by then is not waited for.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// A server that is silent for so long is gone.
 const SILENT_MAX: Duration = Duration::from_secs(15);
-const SESSION: &str = "SET search_path = peyk; SET timezone = 'UTC'; SET jit = off;
-    SET default_transaction_isolation = 'read committed'; SET idle_in_transaction_session_timeout = '10s';
-    SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
-    SET lock_timeout = '2s';
-    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
+/// What a session must have.
+const SESSION: [(&str, &str); 10] = [
+    ("search_path", "peyk"),
+    ("timezone", "UTC"),
+    ("jit", "off"),
+    ("default_transaction_isolation", "read committed"),
+    ("idle_in_transaction_session_timeout", "3s"),
+    ("lock_timeout", "2s"),
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+];
+const SYNCHRONOUS: &str = "SELECT set_config('synchronous_commit', 'on', false)
+     WHERE current_setting('synchronous_commit') = 'off'";
+
+/// Ways to one server.
+#[derive(Clone)]
+pub(super) struct Pool {
+    inner: deadpool_postgres::Pool,
+    /// Where statements have no name.
+    types: Option<Arc<Types>>,
+}
+
+/// How connections are made.
+#[derive(Clone)]
+pub(super) struct Way<T> {
+    pub(super) config: Config,
+    pub(super) tls: T,
+    /// Around a pooler that gives a session to several clients in turn, if it leads to one.
+    pub(super) types: Option<Arc<Types>>,
+}
 
 /// What a URL says, with what it leaves open.
 pub(super) fn config(url: &str) -> Result<Config, StoreError> {
@@ -51,67 +81,93 @@ pub(super) fn config(url: &str) -> Result<Config, StoreError> {
     Ok(config)
 }
 
-/// A pool of so many connections.
-pub(super) fn pool<T>(config: Config, tls: T, size: usize) -> Result<Pool, StoreError>
+impl<T> Way<T>
 where
     T: MakeTlsConnect<Socket> + Clone + Sync + Send + 'static,
     T::Stream: Sync + Send,
     T::TlsConnect: Sync + Send,
     <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
 {
-    let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let told = Hook::async_fn(|conn: &mut deadpool_postgres::ClientWrapper, _| {
-        Box::pin(async move { conn.batch_execute(SESSION).await.map_err(HookError::Backend) })
-    });
-    Pool::builder(Manager::from_config(config, tls, how))
-        .max_size(size)
-        .runtime(Runtime::Tokio1)
-        .create_timeout(Some(CONNECT_MAX))
-        .wait_timeout(Some(CONNECT_MAX))
-        .post_create(told)
-        .build()
-        .map_err(|fault| StoreError::Unavailable(fault.to_string()))
+    /// A way to a session of one's own for each connection.
+    pub(super) fn to(url: &str, tls: T) -> Result<Self, StoreError> {
+        Ok(Self { config: config(url)?, tls, types: None })
+    }
+
+    /// The same way, where a pooler gives a session to several clients in turn; `direct` leads
+    /// around it.
+    pub(super) fn pooled(mut self, direct: &Self) -> Result<Self, StoreError> {
+        self.types = Some(Arc::new(Types::new(direct.pool(1)?.inner)));
+        Ok(self)
+    }
+
+    /// A pool of so many connections.
+    pub(super) fn pool(&self, size: usize) -> Result<Pool, StoreError> {
+        let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(self.config.clone(), self.tls.clone(), how);
+        let pool = deadpool_postgres::Pool::builder(manager)
+            .max_size(size)
+            .runtime(Runtime::Tokio1)
+            .create_timeout(Some(CONNECT_MAX))
+            .wait_timeout(Some(CONNECT_MAX));
+        let pool = match &self.types {
+            Some(_) => pool,
+            None => pool.post_create(told()),
+        };
+        let inner = pool.build().map_err(|fault| StoreError::Unavailable(fault.to_string()))?;
+        Ok(Pool { inner, types: self.types.clone() })
+    }
 }
 
-/// A connection from a pool.
-pub(super) async fn connect(pool: &Pool) -> Result<Object, StoreError> {
-    pool.get().await.map_err(|fault| match fault {
-        PoolError::Closed => closed(),
-        PoolError::Timeout(_) => unavailable("the database does not answer"),
-        PoolError::Backend(fault) | PoolError::PostCreateHook(HookError::Backend(fault)) => {
-            let said = root(&fault);
-            let hint = match said.contains("certificate") {
-                true => "; ?sslmode=disable in the URL goes without TLS",
-                false => "",
-            };
-            StoreError::Unavailable(format!("cannot connect to the database: {said}{hint}"))
-        }
-        other => StoreError::Unavailable(other.to_string()),
+/// What gives a session what it must have.
+pub(super) fn session() -> String {
+    let sets = SESSION.map(|(name, value)| format!("SET {name} = '{value}'; "));
+    format!("{}{SYNCHRONOUS}", sets.concat())
+}
+
+/// Tells a session what it must have.
+fn told() -> Hook {
+    let sets: Arc<str> = session().into();
+    Hook::async_fn(move |conn: &mut ClientWrapper, _| {
+        let sets = Arc::clone(&sets);
+        Box::pin(async move { conn.batch_execute(&sets).await.map_err(HookError::Backend) })
     })
 }
 
-/// A connection for the writer, which holds the lock of the one writer as long as it lasts.
-pub(super) async fn connect_writer(pool: &Pool) -> Result<Object, StoreError> {
-    let conn = connect(pool).await?;
-    // One that has just ended may hold it for another moment.
-    match exists(&conn, "SELECT pg_advisory_lock($1)", &[&WRITER_LOCK]).await {
-        Ok(_) => Ok(conn),
-        Err(fault) => {
-            drop(Object::take(conn));
-            Err(if fault.is_lock_taken() { in_use() } else { fault.told() })
-        }
+/// Whether a pooler's session has what it must have, or which settings it lacks.
+pub(super) async fn check_session(conn: &Conn) -> Result<(), Fault> {
+    let wanted = SESSION.map(|(name, value)| format!("('{name}', '{value}')")).join(", ");
+    let sql = format!(
+        "SELECT wanted.name FROM (VALUES {wanted}) AS wanted (name, value)
+         WHERE current_setting(wanted.name) <> wanted.value
+         UNION ALL SELECT 'synchronous_commit' WHERE current_setting('synchronous_commit') = 'off'"
+    );
+    let said = conn.simple_query(&sql).await?;
+    let lacks: Vec<&str> = said
+        .iter()
+        .filter_map(|row| match row {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        })
+        .collect();
+    if lacks.is_empty() {
+        return Ok(());
     }
+    Err(corrupt(&format!(
+        "sessions of the pooler have other settings than they must ({}): give them to the role as \
+         docs/postgresql.md says, and let the pooler connect again",
+        lacks.join(", ")
+    ))
+    .into())
 }
 
-fn in_use() -> StoreError {
-    unavailable("another peyk uses the database: stop it, or name another database")
+/// A connection from a pool.
+pub(super) async fn connect(pool: &Pool) -> Result<Conn, StoreError> {
+    Ok(Conn::new(reach(&pool.inner).await?, pool.types.clone()))
 }
 
-/// What the server or the system said, without what stands around it.
-fn root(fault: &tokio_postgres::Error) -> String {
-    let mut cause: &dyn std::error::Error = fault;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
+impl Pool {
+    /// Ends its connections, and makes no more.
+    pub(super) fn close(&self) {
+        self.inner.close();
     }
-    cause.to_string()
 }

@@ -9,7 +9,15 @@ use super::conn::{Conn, value};
 use super::fault::Fault;
 use crate::stored::fault::corrupt;
 
-const STEPS: &[&str] = &[include_str!("../../migrations/postgres/0001_start.sql")];
+const STEPS: &[&str] = &[
+    include_str!("../../migrations/postgres/0001_start.sql"),
+    include_str!("../../migrations/postgres/0002_recovery.sql"),
+    include_str!("../../migrations/postgres/0003_counts.sql"),
+    include_str!("../../migrations/postgres/0004_alerts.sql"),
+    include_str!("../../migrations/postgres/0005_nodes.sql"),
+    include_str!("../../migrations/postgres/0006_asked.sql"),
+    include_str!("../../migrations/postgres/0007_edits.sql"),
+];
 /// "peyk" and what it is for: whoever migrates holds it.
 const MIGRATION_LOCK: i64 = 0x7065_796B_0000_0002;
 const VERSIONS: &str = "CREATE SCHEMA IF NOT EXISTS peyk;

@@ -21,11 +21,11 @@ use super::rows::{
 use super::tx::Tx;
 use crate::inbox::{Accepted, NewMessage};
 use crate::notices::{Kept, Mail, Notices};
-use crate::stored::notice::{code, news};
+use crate::stored::notice::{self, code, news};
 use crate::{Reply, StoreError};
 
 const NOTICE: &str = "place, org, about, at, app_id, app_uid, endpoint_id, endpoint_uid, message_id, event_id, \
-     attempt_id, attempt_status, attempt_at";
+     attempt_id, attempt_status, attempt_at, endpoint";
 
 impl Notices for PostgresStore {
     fn waiting(&self, limit: usize) -> Reply<'_, Vec<Kept>> {
@@ -38,7 +38,8 @@ impl Notices for PostgresStore {
     fn post(&self, place: u64, message: NewMessage) -> Reply<'static, Option<Accepted>> {
         self.shared.door.change(move |tx| {
             Box::pin(async move {
-                let sql = "SELECT 1 FROM notice WHERE place = $1";
+                // Another node may be about to post it, too, while the work moves there.
+                let sql = "SELECT 1 FROM notice WHERE place = $1 FOR UPDATE";
                 if !exists(tx.conn(), sql, &[&place.cast_signed()]).await? {
                     return Ok(None);
                 }
@@ -199,7 +200,8 @@ impl Tx {
         let place = self.draw().cast_signed();
         let (about, at) = code(notice.news);
         let sql = format!(
-            "INSERT INTO notice ({NOTICE}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+            "INSERT INTO notice ({NOTICE}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+                 $14)"
         );
         let (message, attempt) = (notice.message.as_ref(), notice.attempt.as_ref());
         let written = self
@@ -219,6 +221,7 @@ impl Tx {
                     &attempt.map(|last| &last.id.as_bytes()[..]),
                     &attempt.map(|last| small(i64::from(last.status))),
                     &attempt.map(|last| At(last.at)),
+                    &notice::endpoint(notice.news).map(|endpoint| endpoint.0),
                 ],
             )
             .await;
@@ -243,11 +246,12 @@ fn kept(row: &Row) -> Result<Kept, StoreError> {
         }
     };
     let event_id = get(row, 9)?;
+    let endpoint = get::<Option<i64>>(row, 13)?.map(EndpointKey);
     Ok(Kept {
         place: get::<i64>(row, 0)?.cast_unsigned(),
         notice: Notice {
             org: id_at(row, 1)?,
-            news: news(get(row, 2)?, maybe_time(row, 3)?)?,
+            news: notice::whole(get(row, 2)?, maybe_time(row, 3)?, endpoint)?,
             app: (id_at(row, 4)?, get(row, 5)?),
             endpoint: (id_at(row, 6)?, get(row, 7)?),
             message: maybe_id(row, 8)?.map(|id| (id, event_id)),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use domain::delivery::Pending;
 use domain::ids::{EndpointKey, MessageKey};
 
+use super::columns::{Columns, Script};
 use super::conn::{Conn, all};
 use super::fault::Fault;
 use super::rows::{At, get, message_key, small};
@@ -15,11 +16,6 @@ use super::tx::Tx;
 use crate::stored::codes::Code as _;
 use crate::stored::numbers::micros;
 
-const INSERT_PENDING: &str = "INSERT INTO pending (endpoint, due_at, message, age_from, sends, budget_used, last_delay, manual)
-     SELECT p.endpoint, p.due_at, p.message, p.age_from, p.sends, p.used, p.delay, p.manual
-     FROM unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::timestamptz[], $5::bigint[], $6::bigint[],
-         $7::bigint[], $8::smallint[]) AS p (endpoint, due_at, message, age_from, sends, used, delay, manual)
-     ON CONFLICT DO NOTHING RETURNING endpoint, message";
 const PUT_PENDING: &str = "INSERT INTO pending (endpoint, due_at, message, age_from, sends, budget_used, last_delay, manual)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
 const REMOVE_PENDING: &str =
@@ -83,20 +79,41 @@ pub(super) async fn insert_pending(
     if rows.is_empty() {
         return Ok(HashSet::new());
     }
-    let endpoints: Vec<i64> = rows.iter().map(|row| row.endpoint.0).collect();
-    let due: Vec<At> = rows.iter().map(|row| At(row.due_at)).collect();
-    let messages: Vec<i64> = rows.iter().map(|row| row.message.0.cast_signed()).collect();
-    let ages: Vec<At> = rows.iter().map(|row| At(row.age_from)).collect();
-    let sends: Vec<i64> = rows.iter().map(|row| i64::from(row.sends)).collect();
-    let used: Vec<i64> = rows.iter().map(|row| i64::from(row.budget_used)).collect();
-    let delays: Vec<i64> = rows.iter().map(|row| micros(row.last_delay)).collect();
-    let manual: Vec<i16> = rows.iter().map(|row| small(row.trigger.code())).collect();
-    let added = all(
-        conn,
-        INSERT_PENDING,
-        &[&endpoints, &due, &messages, &ages, &sends, &used, &delays, &manual],
-        |row| Ok((EndpointKey(get(row, 0)?), message_key(row, 1)?)),
-    )
+    let mut script = Script::default();
+    let sql = script.insert("pending", columns(rows));
+    let sql = format!("{sql} ON CONFLICT DO NOTHING RETURNING endpoint, message");
+    let added = all(conn, &sql, &script.values(), |row| {
+        Ok((EndpointKey(get(row, 0)?), message_key(row, 1)?))
+    })
     .await;
     Ok(added?.into_iter().collect())
+}
+
+/// The columns of rows.
+pub(super) fn columns<'v>(rows: &[Pending]) -> Columns<'v> {
+    let used = rows.iter().map(|row| i64::from(row.budget_used)).collect();
+    places(rows)
+        .each("age_from", "timestamptz", rows.iter().map(|row| At(row.age_from)).collect())
+        .each("sends", "bigint", rows.iter().map(|row| i64::from(row.sends)).collect())
+        .each::<i64>("budget_used", "bigint", used)
+        .each("last_delay", "bigint", rows.iter().map(|row| micros(row.last_delay)).collect())
+}
+
+/// The columns of rows that were never sent.
+pub(super) fn new_columns<'v>(rows: &[Pending]) -> Columns<'v> {
+    places(rows)
+        .each("age_from", "timestamptz", rows.iter().map(|row| At(row.age_from)).collect())
+        .same("sends", "bigint", 0_i64)
+        .same("budget_used", "bigint", 0_i64)
+        .same("last_delay", "bigint", 0_i64)
+}
+
+/// Where rows stand.
+pub(super) fn places<'v>(rows: &[Pending]) -> Columns<'v> {
+    let messages = rows.iter().map(|row| row.message.0.cast_signed()).collect();
+    Columns::default()
+        .each("endpoint", "bigint", rows.iter().map(|row| row.endpoint.0).collect())
+        .each("due_at", "timestamptz", rows.iter().map(|row| At(row.due_at)).collect())
+        .each::<i64>("message", "bigint", messages)
+        .each("manual", "smallint", rows.iter().map(|row| small(row.trigger.code())).collect())
 }

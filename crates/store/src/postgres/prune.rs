@@ -34,11 +34,17 @@ const DISCARD: &str = "UPDATE closed SET state = 3 WHERE place = ANY($1) AND sta
 const NEEDED: &str =
     "(EXISTS (SELECT 1 FROM closed WHERE closed.message = message.key AND closed.state = 1)
      OR EXISTS (SELECT 1 FROM pending WHERE pending.message = message.key))";
+/// Whether some of these messages, or an attempt of one, is in no figures yet.
+const UNCOUNTED: &str =
+    "SELECT 1 FROM attempt WHERE message = ANY($1) AND key > (SELECT up_to FROM figure_mark WHERE one = 1)
+     UNION ALL SELECT 1 FROM unnest($1::bigint[]) AS message (key)
+     WHERE key > (SELECT up_to FROM figure_mark WHERE one = 1) LIMIT 1";
 const CLEAR_ONE: &str = "UPDATE message SET payload = NULL WHERE key = $1 AND payload IS NOT NULL";
 const DELETE_SOME_ATTEMPTS: &str = "DELETE FROM attempt WHERE key IN
      (SELECT key FROM attempt WHERE message = $1 ORDER BY message, endpoint, n LIMIT $2)";
 const DELETE_ATTEMPTS: &str = "DELETE FROM attempt WHERE message = ANY($1)";
 const DELETE_CLOSED: &str = "DELETE FROM closed WHERE message = ANY($1)";
+const DELETE_EDITS: &str = "DELETE FROM edit WHERE message = ANY($1)";
 const DELETE_MESSAGES: &str = "DELETE FROM message WHERE key = ANY($1)";
 
 impl Prune for PostgresStore {
@@ -47,6 +53,11 @@ impl Prune for PostgresStore {
         let shared = std::sync::Arc::clone(&self.shared);
         Box::pin(async move {
             let plan = planned.await?;
+            if plan.uncounted {
+                // What goes is counted first.
+                shared.door.change(|tx| Box::pin(tx.count_some())).await?;
+                return Ok(Pruned { reached: from, more: true, ..Pruned::default() });
+            }
             if plan.work.is_empty() {
                 let Some(reached) = plan.reached else {
                     return Ok(Pruned { reached: from, ..Pruned::default() });
@@ -62,6 +73,14 @@ impl Prune for PostgresStore {
 struct Plan {
     work: Work,
     reached: Option<Cursor>,
+    /// Some of it is in no figures yet.
+    uncounted: bool,
+}
+
+impl Plan {
+    const fn new(work: Work, reached: Option<Cursor>) -> Self {
+        Self { work, reached, uncounted: false }
+    }
 }
 
 /// Things of one kind, oldest first.
@@ -94,17 +113,17 @@ async fn plan(
 ) -> Result<Plan, Fault> {
     let over = now.minus(IDEMPOTENCY_WINDOW);
     if exists(conn, OVER, &[&At(over)]).await? {
-        return Ok(Plan { work: Work::Answers(over), reached: Some(from) });
+        return Ok(Plan::new(Work::Answers(over), Some(from)));
     }
     let named = named(conn, now).await?;
     if !named.is_empty() {
-        return Ok(Plan { work: Work::Named(named), reached: Some(from) });
+        return Ok(Plan::new(Work::Named(named), Some(from)));
     }
     let (after, before) = (signed(from.dead_letters), signed(keep.dead_letter_floor(now)));
     let (letters, last) = walk(conn, LETTERS, (after, before)).await?;
     if let Some(dead_letters) = last {
         let reached = Some(Cursor { dead_letters, ..from });
-        return Ok(Plan { work: Work::Letters(letters), reached });
+        return Ok(Plan::new(Work::Letters(letters), reached));
     }
     let oldest = keep.message_floor(now);
     if keep.payloads_go_first() {
@@ -115,14 +134,15 @@ async fn plan(
         let (keys, last) = walk(conn, &messages(&due), span).await?;
         if let Some(payloads) = last {
             let reached = Some(Cursor { payloads, ..from });
-            return Ok(Plan { work: Work::Payloads(keys), reached });
+            return Ok(Plan::new(Work::Payloads(keys), reached));
         }
     }
     let due = format!("NOT (payload IS NOT NULL AND retention_hours IS NOT NULL) AND NOT {NEEDED}");
     let span = (signed(from.messages), signed(oldest));
     let (keys, last) = walk(conn, &messages(&due), span).await?;
     let reached = last.map(|messages| Cursor { messages, ..from });
-    Ok(Plan { work: Work::Messages(keys), reached })
+    let uncounted = exists(conn, UNCOUNTED, &[&keys]).await?;
+    Ok(Plan { work: Work::Messages(keys), reached, uncounted })
 }
 
 /// Messages of a range, and whether they are due.
@@ -216,6 +236,10 @@ impl Tx {
         keys: &[i64],
         counts: &mut Counts,
     ) -> Result<Option<Option<u64>>, Fault> {
+        if exists(self.conn(), UNCOUNTED, &[&keys]).await? {
+            // The next plan sees that, and counts it first.
+            return Ok(Some(None));
+        }
         let sql = format!(
             "SELECT key, 1 + (SELECT count(*) FROM attempt WHERE attempt.message = message.key)
                  + (SELECT count(*) FROM closed WHERE closed.message = message.key), {NEEDED}
@@ -260,6 +284,7 @@ impl Tx {
         self.write(KEEP_LAST_KEY, &[&&last[..]]).await?;
         counts.attempts += self.write(DELETE_ATTEMPTS, &[&keys]).await?;
         self.write(DELETE_CLOSED, &[&keys]).await?;
+        self.write(DELETE_EDITS, &[&keys]).await?;
         self.write(DELETE_MESSAGES, &[&keys]).await
     }
 }

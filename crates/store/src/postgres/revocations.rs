@@ -28,6 +28,7 @@ impl Revocations for PostgresStore {
     fn revoke(&self, token: Revoked) -> Reply<'static, ()> {
         self.shared.door.change(move |tx| {
             Box::pin(async move {
+                tx.batch.copies += 1;
                 let now = At(tx.now);
                 tx.write(ENDED, &[&now]).await?;
                 let sql = "INSERT INTO revoked_token (hash, until) VALUES ($1, $2)
@@ -40,6 +41,7 @@ impl Revocations for PostgresStore {
     fn expire_once(&self, tokens: Vec<Expired>, once: Once<()>) -> Reply<'static, ()> {
         self.change_once(once, move |tx| {
             Box::pin(async move {
+                tx.batch.copies += 1;
                 for new in &tokens {
                     tx.expire(new).await?;
                 }

@@ -19,7 +19,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checke
 
 use crate::StoreError;
 use crate::history::AttemptRow;
-use crate::ledger::{LaneState, Suspended};
+use crate::ledger::{LaneState, Outage, Suspended};
 use crate::page::Direction;
 use crate::stored::codes::Code;
 use crate::stored::fault::unreadable;
@@ -46,7 +46,8 @@ pub(super) const ATTEMPT_OF: &str = "attempt JOIN message ON message.key = attem
      JOIN endpoint ON endpoint.key = attempt.endpoint";
 /// The columns that [`lane`] reads.
 pub(super) const LANE: &str = "endpoint, open_until, generation, open_for, failing_since, forced, since, \
-     hold_until, throttled_rounds, rejected_until, rejected_for, warned, suspended_since, probe_at";
+     hold_until, throttled_rounds, rejected_until, rejected_for, warned, suspended_since, probe_at, \
+     outage_since, outage_until, rejected_since";
 
 /// From 1970, where ours begin, to 2000, where PostgreSQL's do, in microseconds.
 const EPOCH: i64 = 946_684_800_000_000;
@@ -209,7 +210,7 @@ pub(super) fn message_key(row: &Row, column: usize) -> Result<MessageKey, StoreE
 /// Reads [`MESSAGE`] or [`MESSAGE_LEAN`].
 pub(super) fn message(row: &Row) -> Result<Message, StoreError> {
     let key = message_key(row, 0)?;
-    let Labels { channels, tags, deliver_at } = labels_at(row, 6)?;
+    let Labels { channels, tags, deliver_at, trace } = labels_at(row, 6)?;
     Ok(Message {
         key,
         id: PublicId::new(key.0, bytes_at(row, 1)?),
@@ -223,6 +224,7 @@ pub(super) fn message(row: &Row) -> Result<Message, StoreError> {
             content_type: content_type(row, 7)?,
             retention_hours: maybe_narrow(row, 8)?,
             deliver_at,
+            trace,
             payload: body_at(row, 11)?,
         },
         edited_from: maybe_id(row, 9)?,
@@ -290,5 +292,13 @@ pub(super) fn lane(row: &Row) -> Result<LaneState, StoreError> {
         suspended: maybe_time(row, 12)?
             .zip(maybe_time(row, 13)?)
             .map(|(since, probe_at)| Suspended { since, probe_at }),
+        outage: outage_at(row, 14)?,
+        rejected_since: maybe_time(row, 16)?,
     })
+}
+
+/// Reads when an outage began, and behind that when it ended.
+pub(super) fn outage_at(row: &Row, column: usize) -> Result<Option<Outage>, StoreError> {
+    let (since, until) = (maybe_time(row, column)?, maybe_time(row, column + 1)?);
+    Ok(since.map(|since| Outage { since, until }))
 }

@@ -8,13 +8,22 @@ use std::sync::{Arc, OnceLock};
 use resilience::Clock;
 
 use super::door::Door;
+use super::node::Me;
 use crate::commits::Commits;
+use crate::common_clock::CommonClock;
+use crate::nodes::Share;
 
 /// What they share.
 pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
+    /// Is told the time of the database.
+    pub(super) common: Option<Arc<CommonClock>>,
     pub(super) door: Door,
     pub(super) commits: OnceLock<Arc<dyn Commits>>,
+    /// The engine knows what this node owns: from then on that may change.
+    pub(super) attached: AtomicBool,
+    pub(super) me: Me,
+    pub(super) share: Arc<Share>,
     /// Somebody sends what goes by e-mail.
     pub(super) keeps_mails: Arc<AtomicBool>,
     /// Pending rows.

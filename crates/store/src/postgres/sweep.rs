@@ -43,6 +43,7 @@ impl Tx {
         if rows.is_empty() {
             self.write("UPDATE endpoint SET swept = true WHERE key = $1", &[&endpoint]).await?;
             self.write("DELETE FROM lane_state WHERE endpoint = $1", &[&endpoint]).await?;
+            self.write("DELETE FROM recovery WHERE endpoint = $1", &[&endpoint]).await?;
         }
         Ok(true)
     }

@@ -9,7 +9,7 @@ use domain::limits::TASK_DAYS;
 use tokio_postgres::Row;
 
 use super::PostgresStore;
-use super::conn::{Conn, all, one};
+use super::conn::{Conn, all, one, value};
 use super::fault::Fault;
 use super::rows::{
     At, bound, bytes_at, code_at, get, id_at, maybe_text, message_key, narrow_at, order, small,
@@ -22,7 +22,10 @@ use crate::prune::days;
 use crate::recall::Once;
 use crate::stored::codes::Code as _;
 use crate::stored::task as stored;
-use crate::tasks::{Moved, Piece, Started, Tally, Task, TaskFilter, TaskSpec, TaskStatus, Tasks};
+use crate::tasks::{
+    Moved, PRECEDED, Piece, RELAPSED, Started, Tally, Task, TaskFilter, TaskKind, TaskSpec,
+    TaskStatus, Tasks, Work,
+};
 use crate::{Reply, StoreError};
 
 /// The columns that [`task`] reads.
@@ -60,6 +63,9 @@ impl Tasks for PostgresStore {
                 let Some(mut found) = running(tx.conn(), task).await? else { return Ok(None) };
                 (found.status, found.error, found.updated_at) = (status, error, tx.now);
                 tx.put_task(&found).await?;
+                if let Some(endpoint) = found.settles() {
+                    tx.settle_recovery(endpoint).await?;
+                }
                 Ok(Some(Box::new(found)))
             })
         })
@@ -161,12 +167,22 @@ async fn read(conn: &Conn, id: PublicId) -> Result<Option<Task>, Fault> {
     Ok(found.filter(|found| found.id == id))
 }
 
+/// A task that runs, for the one who moves it on.
 async fn running(conn: &Conn, id: PublicId) -> Result<Option<Task>, Fault> {
-    Ok(read(conn, id).await?.filter(|task| task.status == TaskStatus::Running))
+    let sql = format!("SELECT {TASK} FROM task WHERE key = $1 FOR UPDATE");
+    let found = one(conn, &sql, &[&id.key().cast_signed()], task).await?;
+    Ok(found.filter(|found| found.id == id && found.status == TaskStatus::Running))
 }
 
 impl Tx {
     async fn start_task(&mut self, spec: TaskSpec, random: [u8; 12]) -> Result<Started, Fault> {
+        // Two that overlap may be started on two nodes at once.
+        self.lock_app(spec.app).await?;
+        if let Work::Outage(since) = spec.work
+            && !self.is_owed(spec.endpoint, since).await?
+        {
+            return Ok(Started::NotOwed);
+        }
         let sql = format!("SELECT {TASK} FROM task WHERE app = $1 AND status = 1");
         let others = all(self.conn(), &sql, &[&spec.app.0], task).await?;
         let same = |task: &&Task| {
@@ -175,8 +191,12 @@ impl Tx {
                     || spec.endpoint.is_none()
                     || task.spec.endpoint == spec.endpoint)
         };
-        if let Some(other) = others.iter().find(same) {
+        let (kind, others) = (spec.work.kind(), others.iter().filter(same).collect::<Vec<_>>());
+        if let Some(other) = others.iter().find(|other| !other.makes_way(kind)) {
             return Ok(Started::Overlaps(other.id));
+        }
+        for other in others {
+            self.stop_task(other.clone(), PRECEDED).await?;
         }
         let floor = key_floor(self.now.minus(days(TASK_DAYS))).cast_signed();
         self.write(FORGET, &[&floor]).await?;
@@ -191,7 +211,28 @@ impl Tx {
             updated_at: self.now,
         };
         self.put_task(&task).await?;
+        self.batch.started += 1;
         Ok(Started::New(Box::new(task)))
+    }
+
+    /// Stops the task that puts back dead letters of an outage of this endpoint, if one runs.
+    pub(super) async fn stop_recovering(&mut self, endpoint: EndpointKey) -> Result<(), Fault> {
+        let sql =
+            format!("SELECT {TASK} FROM task WHERE endpoint = $2 AND status = 1 AND app = $1");
+        let of = "SELECT app FROM endpoint WHERE key = $1";
+        let app = value::<i64>(self.conn(), of, &[&endpoint.0]).await?;
+        for task in all(self.conn(), &sql, &[&app, &endpoint.0], task).await? {
+            if task.spec.work.kind() == TaskKind::Outage {
+                self.stop_task(task, RELAPSED).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn stop_task(&mut self, mut task: Task, why: &str) -> Result<(), Fault> {
+        (task.status, task.error) = (TaskStatus::Stopped, Some(why.to_owned()));
+        task.updated_at = self.now;
+        self.put_task(&task).await
     }
 
     /// Writes a task as it now is.

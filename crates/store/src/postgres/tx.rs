@@ -8,23 +8,31 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use deadpool_postgres::Object;
 use domain::ids::{AppKey, KeyMaker, PublicId};
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, try_join};
 use resilience::Timestamp;
 
 use super::batch::{Batch, Mark};
 use super::conn::{Conn, Params, one, run, value};
-use super::fault::Fault;
+use super::fault::{Fault, unavailable};
+use super::node::Me;
 use super::rows::bytes_at;
 use crate::StoreError;
+use crate::nodes::Share;
 
 /// Part of a change, on the writer.
 pub(super) type Work<'t, T> = BoxFuture<'t, Result<T, Fault>>;
 
+/// Who writes.
+pub(super) struct By {
+    pub(super) me: Me,
+    pub(super) share: Arc<Share>,
+    pub(super) keeps_mails: Arc<AtomicBool>,
+}
+
 /// What changes work with.
 pub(super) struct Tx {
-    conn: Object,
+    conn: Conn,
     /// The time of the running batch.
     pub(super) now: Timestamp,
     /// What the running batch has done so far.
@@ -33,6 +41,8 @@ pub(super) struct Tx {
     pub(super) told_orgs: Option<HashSet<PublicId>>,
     /// Somebody sends what goes by e-mail.
     pub(super) keeps_mails: Arc<AtomicBool>,
+    me: Me,
+    share: Arc<Share>,
     /// Why the running batch is lost.
     pub(super) fault: Option<StoreError>,
     maker: KeyMaker,
@@ -41,20 +51,34 @@ pub(super) struct Tx {
 
 impl Tx {
     /// Draws keys after `last`.
-    pub(super) fn new(
-        conn: Object,
-        last: u64,
-        now: Timestamp,
-        keeps_mails: Arc<AtomicBool>,
-    ) -> Self {
-        let maker = KeyMaker::new(last, 0);
-        let batch = Batch::default();
-        Self { conn, now, batch, told_orgs: None, keeps_mails, fault: None, maker, last }
+    pub(super) fn new(conn: Conn, last: u64, now: Timestamp, by: By) -> Self {
+        Self {
+            conn,
+            now,
+            batch: Batch::default(),
+            told_orgs: None,
+            keeps_mails: by.keeps_mails,
+            me: by.me,
+            share: by.share,
+            fault: None,
+            maker: KeyMaker::new(last, by.me.slot),
+            last,
+        }
     }
 
     /// The connection.
     pub(super) fn conn(&self) -> &Conn {
         &self.conn
+    }
+
+    /// The node that writes.
+    pub(super) const fn me(&self) -> Me {
+        self.me
+    }
+
+    /// What it owns.
+    pub(super) fn share(&self) -> Arc<Share> {
+        Arc::clone(&self.share)
     }
 
     /// The last key that was drawn.
@@ -64,7 +88,7 @@ impl Tx {
 
     /// Ends the connection.
     pub(super) fn leave(self) {
-        drop(Object::take(self.conn));
+        self.conn.end();
     }
 
     /// Does something whose failure takes back only what it did itself.
@@ -113,8 +137,16 @@ impl Tx {
         done
     }
 
-    pub(super) async fn begin(&self) -> Result<(), Fault> {
-        Ok(self.conn.batch_execute("BEGIN").await?)
+    /// Begins, under the lock of this node's row: from here to the end nobody can declare it dead.
+    pub(super) async fn begin(&mut self) -> Result<(), Fault> {
+        // Another node may have changed who is told.
+        self.told_orgs = None;
+        let begun = async { Ok(self.conn.batch_execute("BEGIN").await?) };
+        if try_join(begun, self.me.lock(&self.conn)).await?.1 {
+            return Ok(());
+        }
+        self.share.end();
+        Err(unavailable("other nodes have declared this one dead").into())
     }
 
     pub(super) async fn commit(&self) -> Result<(), Fault> {
@@ -147,6 +179,19 @@ impl Tx {
         self.last
     }
 
+    /// Says below which key this node commits nothing more: one that is drawn now, since a batch is
+    /// committed before the next one begins.
+    pub(super) async fn raise_floor(&mut self) -> Result<(), Fault> {
+        let key = self.draw().cast_signed();
+        run(&self.conn, RAISE_FLOOR, &[&self.me.id.0, &key]).await.map(drop)
+    }
+
+    /// Keeps other nodes from changing the application until the end of the transaction.
+    pub(super) async fn lock_app(&self, app: AppKey) -> Result<(), Fault> {
+        let sql = "SELECT 1 FROM app WHERE key = $1 FOR NO KEY UPDATE";
+        run(&self.conn, sql, &[&app.0]).await.map(drop)
+    }
+
     /// Raises the version of an application, deleted or not, and returns it.
     pub(super) async fn raise(&mut self, app: AppKey) -> Result<i64, Fault> {
         let sql = "UPDATE app SET version = version + 1 WHERE key = $1 RETURNING version";
@@ -155,6 +200,8 @@ impl Tx {
     }
 }
 
+const RAISE_FLOOR: &str = "INSERT INTO floor (node, key) VALUES ($1, $2)
+     ON CONFLICT (node) DO UPDATE SET key = excluded.key";
 /// Keeps the largest key that was ever drawn, for when its row goes.
 pub(super) const KEEP_LAST_KEY: &str = "INSERT INTO setting (name, value) VALUES ('last_key', $1)
      ON CONFLICT (name) DO UPDATE SET value = greatest(setting.value, excluded.value)";
@@ -164,7 +211,8 @@ pub(super) async fn last_key(conn: &Conn) -> Result<u64, Fault> {
     let sql = "SELECT greatest((SELECT max(key) FROM message), (SELECT max(key) FROM attempt),
                    (SELECT max(place) FROM closed), (SELECT max(key) FROM task),
                    (SELECT max(place) FROM notice), (SELECT max(place) FROM mail),
-                   (SELECT max(since) FROM endpoint_url))";
+                   (SELECT max(place) FROM alert_telling),
+                   (SELECT max(since) FROM endpoint_url), (SELECT max(writing) FROM figure_mark))";
     let used = value::<i64>(conn, sql, &[]).await?.unwrap_or(0).cast_unsigned();
     let sql = "SELECT value FROM setting WHERE name = 'last_key'";
     let kept = one(conn, sql, &[], |row| bytes_at(row, 0)).await?.map_or(0, u64::from_be_bytes);

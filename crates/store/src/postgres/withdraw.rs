@@ -41,7 +41,8 @@ impl Tx {
             if !row.trigger.is_extra() {
                 let place = self.draw();
                 let (state, reason) = (closed::DEAD, DeadReason::PayloadGone.code());
-                let ending = Ending { state, reason, error: Some(PAYLOAD_GONE.to_owned()) };
+                let error = Some(PAYLOAD_GONE.to_owned());
+                let ending = Ending { state, reason, error, run: None };
                 self.close_all(&[Closing { place, row, ending, sends: row.sends }]).await?;
                 self.note(News::AttemptExhausted, row.endpoint, Some(message)).await?;
             }

@@ -11,19 +11,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Pool};
 use domain::limits::{BATCH_BYTES_MAX, BATCH_ROWS_MAX};
+use domain::nodes::Chore;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, timeout};
 
 use super::batch::Batch;
-use super::conn::value;
+use super::conn::{Conn, value};
 use super::door::{Change, Finish, Job, Post, Results};
 use super::fault::{Fault, Remedy, unavailable};
-use super::link::connect_writer;
+use super::link::{Pool, connect};
 use super::sets::Made;
 use super::shared::Shared;
-use super::tx::Tx;
+use super::tx::{By, Tx};
 use crate::StoreError;
 use crate::commits::BatchStats;
 
@@ -36,6 +36,9 @@ const BATCH_WAIT_MAX: Duration = Duration::from_secs(10);
 /// After a connection that could not be made, the next is tried after so long, doubling up to that.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Arrays are of any length: to plan for the length of each costs more than it saves.
+pub(super) const ANY_LENGTH: &str = "SET plan_cache_mode = force_generic_plan";
 
 /// The writer's task.
 pub(super) struct Writer {
@@ -94,7 +97,8 @@ impl Writer {
     async fn turn(&mut self, first: Option<Job>, jobs: &mut UnboundedReceiver<Job>) -> bool {
         let begun = Instant::now();
         let (mut work, open) = self.gather(first, jobs);
-        let sweep = self.sweeping || begun.duration_since(self.sweep_last) >= SWEEP_SPAN;
+        let sweep = self.shared.share.does(Chore::Sweep)
+            && (self.sweeping || begun.duration_since(self.sweep_last) >= SWEEP_SPAN);
         let operations = work.operations();
         if operations == 0 && !sweep {
             return open;
@@ -241,6 +245,9 @@ impl Writer {
         if batch.noted > 0 {
             commits.noted();
         }
+        if batch.recovered > 0 {
+            commits.recovered();
+        }
         if stats.operations > 0 || stats.rows > 0 {
             commits.batch(stats);
         }
@@ -289,14 +296,20 @@ impl From<Fault> for Lost {
 }
 
 /// The connection, once it is known how much waits.
-pub(super) async fn open(conn: Object, shared: &Shared, last: u64) -> Result<Tx, StoreError> {
+pub(super) async fn open(conn: Conn, shared: &Shared, last: u64) -> Result<Tx, StoreError> {
+    // Statements without a name are planned each time anyway.
+    if !conn.is_pooled() {
+        let told = conn.batch_execute(ANY_LENGTH).await;
+        told.map_err(|fault| Fault::from(fault).told())?;
+    }
     let depth = value::<i64>(&conn, "SELECT count(*) FROM pending", &[]).await;
     shared.depth.store(depth.map_err(|fault| fault.told())?.unwrap_or(0), Ordering::Relaxed);
-    Ok(Tx::new(conn, last, shared.clock.now(), Arc::clone(&shared.keeps_mails)))
+    let (share, keeps_mails) = (Arc::clone(&shared.share), Arc::clone(&shared.keeps_mails));
+    Ok(Tx::new(conn, last, shared.clock.now(), By { me: shared.me, share, keeps_mails }))
 }
 
 async fn reopen(pool: &Pool, shared: &Shared, last: u64) -> Result<Tx, StoreError> {
-    open(connect_writer(pool).await?, shared, last).await
+    open(connect(pool).await?, shared, last).await
 }
 
 /// Writes and commits all of it.
@@ -306,6 +319,11 @@ async fn write(
     changes: Vec<Change>,
     (made, finishes): (&mut Made, &mut Vec<Finish>),
 ) -> Result<(), Lost> {
+    let only_sets = changes.is_empty() && !(posts.is_empty() && results.is_empty());
+    if only_sets && let Some(written) = tx.write_at_once(posts, results).await? {
+        *made = written;
+        return Ok(());
+    }
     *made = tx.write_sets(posts, results).await?;
     for change in changes {
         let known = match &tx.fault {
@@ -318,7 +336,10 @@ async fn write(
         // What was under way has failed with its transaction; the connection tells by itself
         // whether it is of use.
         Some(why) => Err(Lost { why, reconnect: true }),
-        None => Ok(tx.commit().await?),
+        None => {
+            tx.tell_others().await?;
+            Ok(tx.commit().await?)
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use domain::email::EmailAddress;
 use domain::endpoint::Endpoint;
 use domain::ids::{AppKey, EndpointKey, PublicId};
 use domain::notice::{MANAGEMENT, News};
+use domain::target::Target;
 use rusqlite::{Connection, Row, params};
 
 use super::endpoints::{ENDPOINT, endpoint};
@@ -239,7 +240,8 @@ impl Tx<'_> {
         let sql = "UPDATE OR IGNORE endpoint SET uid = ?2, url = ?3, description = ?4, spec_version = ?5,
                        disabled = ?6, event_types = ?7, channels = ?8, throttle_rate = ?9, metadata = ?10,
                        headers = ?11, retry = ?12, breaker = ?13, timeout = ?14, ordering = ?15, secrets = ?16,
-                       version = ?17, updated_at = ?18, contact_email = ?19
+                       version = ?17, updated_at = ?18, contact_email = ?19,
+                       auto_replay = ?20, health_check_url = ?21
                    WHERE key = ?1";
         unless_taken(self.conn.prepare_cached(sql)?.execute(params![
             endpoint.key.0,
@@ -261,6 +263,8 @@ impl Tx<'_> {
             endpoint.version,
             endpoint.updated_at.as_micros(),
             spec.contact_email.as_ref().map(EmailAddress::as_str),
+            spec.auto_replay,
+            spec.health_check.as_ref().map(Target::as_str),
         ])?)?;
         self.keep_url(endpoint.key, spec.target.as_str())?;
         self.told(endpoint.app, Some(endpoint.key));

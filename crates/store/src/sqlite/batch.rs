@@ -15,6 +15,8 @@ pub(super) struct Batch {
     pub(super) changed: Vec<(AppKey, Option<EndpointKey>)>,
     /// Notices written.
     pub(super) noted: usize,
+    /// Outages that ended.
+    pub(super) recovered: usize,
     pub(super) rows: usize,
     pub(super) bytes: usize,
     /// Pending rows added less those removed.
@@ -31,6 +33,7 @@ pub(super) struct Mark {
     withdrawn: usize,
     changed: usize,
     noted: usize,
+    recovered: usize,
     rows: usize,
     depth: i64,
     messages: usize,
@@ -44,6 +47,7 @@ impl Batch {
             withdrawn: self.withdrawn.len(),
             changed: self.changed.len(),
             noted: self.noted,
+            recovered: self.recovered,
             rows: self.rows,
             depth: self.depth,
             messages: self.messages.len(),
@@ -58,6 +62,7 @@ impl Batch {
         self.changed.truncate(mark.changed);
         self.messages.truncate(mark.messages);
         self.attempts.truncate(mark.attempts);
-        (self.rows, self.depth, self.noted) = (mark.rows, mark.depth, mark.noted);
+        (self.rows, self.depth) = (mark.rows, mark.depth);
+        (self.noted, self.recovered) = (mark.noted, mark.recovered);
     }
 }

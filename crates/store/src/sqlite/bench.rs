@@ -132,6 +132,7 @@ impl Bench<'_> {
                 content_type: ContentType::Json,
                 retention_hours: None,
                 deliver_at: None,
+                trace: None,
             },
             random: [7; 12],
             targets: vec![target],
@@ -163,6 +164,7 @@ fn delivered(fresh: Fresh) -> Record {
         follow: Follow::Delivered,
         lane: None,
         disable: None,
+        run: None,
         news: Default::default(),
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
+use super::headroom::Headroom;
 use super::migrate::open_checkpointer;
 use super::readers::{join, no_thread};
 use super::shared::Shared;
@@ -39,6 +40,7 @@ thread_local! {
 /// The writer's view of the log.
 pub(super) struct Log {
     act_at: i32,
+    headroom: Option<Headroom>,
 }
 
 impl Log {
@@ -46,13 +48,17 @@ impl Log {
     /// thread.
     pub(super) fn new(conn: &Connection) -> Self {
         conn.wal_hook(Some(note));
-        Self { act_at: LOG_PAGES_MAX }
+        let headroom = conn.path().map(Path::new).and_then(Headroom::of);
+        Self { act_at: LOG_PAGES_MAX, headroom }
     }
 
-    /// Begins the log anew if it has grown too long.
+    /// Begins the log anew if it has grown too long, and sees to it that there is room for more.
     pub(super) fn look(&mut self, conn: &Connection) {
         let pages = PAGES.get();
         if pages < self.act_at {
+            if let Some(headroom) = &mut self.headroom {
+                headroom.see_to(pages);
+            }
             if pages < LOG_PAGES_MAX {
                 self.act_at = LOG_PAGES_MAX;
             }
@@ -63,6 +69,9 @@ impl Log {
             .is_ok_and(|busy| busy == 0);
         if done {
             PAGES.set(0);
+            if let Some(headroom) = &mut self.headroom {
+                headroom.begin_anew();
+            }
             self.act_at = LOG_PAGES_MAX;
         } else {
             self.act_at = pages.saturating_add(RETRY_PAGES);

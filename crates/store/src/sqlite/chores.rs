@@ -105,6 +105,7 @@ fn sweep(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
         let conn = tx.conn;
         conn.prepare_cached("UPDATE endpoint SET swept = 1 WHERE key = ?1")?.execute([endpoint])?;
         conn.prepare_cached("DELETE FROM lane_state WHERE endpoint = ?1")?.execute([endpoint])?;
+        conn.prepare_cached("DELETE FROM recovery WHERE endpoint = ?1")?.execute([endpoint])?;
     }
     Ok(true)
 }

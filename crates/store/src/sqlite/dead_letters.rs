@@ -4,6 +4,7 @@
 
 use domain::dead_letter::{DeadLetter, DeadReason};
 use domain::delivery::{CancelReason, Trigger};
+use domain::edit::Edit;
 use domain::ids::{EndpointKey, MessageKey, PublicId};
 use rusqlite::{Connection, Row, params};
 
@@ -11,20 +12,22 @@ use super::SqliteStore;
 use super::deliveries::sends;
 use super::queue::bound;
 use super::rows::{
-    bytes_at, code_at, id_at, maybe_code, message_key, narrow_at, one, order, time_at, value,
+    bytes_at, code_at, id_at, maybe_blob, maybe_code, maybe_time, message_key, narrow_at, one,
+    order, time_at, value,
 };
 use super::scan::{LOOK_PIECES, PIECE_ROWS, Span, piece, walk};
 use super::tx::Tx;
-use crate::dead_letters::{DeadFilter, DeadLetters, Replayed};
-use crate::inbox::{Accepted, NewMessage};
+use crate::dead_letters::{DeadFilter, DeadLetters, Edited, Replayed};
+use crate::inbox::Accepted;
 use crate::page::{Direction, Looked, PageOf};
 use crate::recall::Once;
 use crate::stored::codes::{Code as _, closed};
+use crate::stored::edit::{self, packed};
 use crate::{Reply, StoreError};
 
 /// The columns that [`dead_letter`] reads.
 const DEAD: &str = "place, closed.message, message.random, closed.endpoint, endpoint.id, message.event_id, \
-     message.event_type, endpoint.url, reason, sends, at, error";
+     message.event_type, endpoint.url, reason, sends, at, error, run";
 /// What they are read from.
 const TABLES: &str = "CROSS JOIN message ON message.key = closed.message
      CROSS JOIN endpoint ON endpoint.key = closed.endpoint";
@@ -80,19 +83,30 @@ impl DeadLetters for SqliteStore {
     fn replay_edited_once(
         &self,
         (message, endpoint): (MessageKey, EndpointKey),
-        edited: NewMessage,
+        edited: Edited,
         once: Once<Option<Accepted>>,
     ) -> Reply<'static, Option<Accepted>> {
         self.change_once(once, move |tx| {
             if dead_sends(tx.conn, message, endpoint)?.is_none() {
                 return Ok(None);
             }
-            let accepted = tx.accept(edited)?;
-            if matches!(accepted, Accepted::New { .. }) {
+            let accepted = tx.accept(edited.message)?;
+            if let Accepted::New { key, .. } = accepted {
+                let sql = "INSERT INTO edit (message, spec) VALUES (?1, ?2)";
+                let values = params![key.0.cast_signed(), packed(&edited.edit)];
+                tx.batch.rows += tx.conn.prepare_cached(sql)?.execute(values)?;
                 let reason = CancelReason::Superseded.code();
                 tx.recast(message, endpoint, (closed::CANCELLED, Some(reason)))?;
             }
             Ok(Some(accepted))
+        })
+    }
+
+    fn edit(&self, message: MessageKey) -> Reply<'_, Option<Edit>> {
+        self.readers.read(move |conn| {
+            let mut statement = conn.prepare_cached("SELECT spec FROM edit WHERE message = ?1")?;
+            let mut rows = statement.query([message.0.cast_signed()])?;
+            Ok(one(&mut rows, |row| maybe_blob(row, 0, edit::read))?.flatten())
         })
     }
 
@@ -190,7 +204,8 @@ fn look(
         (None, Some(_)) => "?2 IS NULL AND closed.app = ?3 AND +org = ?1",
         (None, None) => "?2 IS NULL AND ?3 IS NULL AND org = ?1",
     };
-    let filtered = filter.reason.is_some() || !filter.event_types.is_empty();
+    let filtered =
+        filter.run.is_some() || !filter.reasons.is_empty() || !filter.event_types.is_empty();
     let rows_max = if filtered { PIECE_ROWS } else { page.limit.min(PIECE_ROWS) };
     let order = order(page.direction);
     let sql = format!(
@@ -216,7 +231,9 @@ fn look(
 fn is_wanted(row: &Row<'_>, filter: &DeadFilter) -> Result<bool, StoreError> {
     let reason: DeadReason = code_at(row, 8)?;
     let event_type: String = row.get(6)?;
-    Ok(filter.reason.is_none_or(|wanted| wanted == reason)
+    let run = maybe_time(row, 12)?;
+    Ok(filter.run.is_none_or(|wanted| run == Some(wanted))
+        && (filter.reasons.is_empty() || filter.reasons.contains(&reason))
         && (filter.event_types.is_empty() || filter.event_types.contains(&event_type)))
 }
 
@@ -262,5 +279,6 @@ fn dead_letter(conn: &Connection, row: &Row<'_>) -> Result<DeadLetter, StoreErro
         last_attempt_at,
         dead_at: time_at(row, 10)?,
         place,
+        run: maybe_time(row, 12)?,
     })
 }

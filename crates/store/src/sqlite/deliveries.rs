@@ -95,7 +95,7 @@ impl Known {
 
     fn wait(&mut self, row: &Pending) {
         let slot = match row.trigger {
-            Trigger::Scheduled | Trigger::Replay => &mut self.scheduled,
+            Trigger::Scheduled | Trigger::Replay | Trigger::Asked => &mut self.scheduled,
             Trigger::Manual => &mut self.manual,
         };
         *slot = Some(slot.map_or(row.due_at, |due_at| due_at.min(row.due_at)));
@@ -204,10 +204,12 @@ pub(super) struct Ending {
     pub(super) state: i64,
     pub(super) reason: i64,
     pub(super) error: Option<String>,
+    /// Of which run of refusals it is.
+    pub(super) run: Option<Timestamp>,
 }
 
 impl Ending {
     pub(super) const fn cancelled(reason: i64) -> Self {
-        Self { state: closed::CANCELLED, reason, error: None }
+        Self { state: closed::CANCELLED, reason, error: None, run: None }
     }
 }

@@ -23,7 +23,7 @@ use crate::stored::pack::{Unpacker, read_texts};
 pub(super) const ENDPOINT: &str = "endpoint.key, endpoint.id, endpoint.app, app.id, endpoint.uid, url, description, \
      spec_version, disabled, event_types, channels, endpoint.throttle_rate, endpoint.metadata, headers, retry, \
      breaker, timeout, ordering, secrets, endpoint.version, endpoint.created_at, endpoint.updated_at, \
-     contact_email";
+     contact_email, auto_replay, health_check_url";
 
 /// Reads [`ENDPOINT`].
 pub(super) fn endpoint(
@@ -69,7 +69,14 @@ fn spec(row: &Row<'_>) -> Result<EndpointSpec, StoreError> {
         timeout: row.get::<_, Option<i64>>(16)?.map(span),
         ordering: code_at(row, 17)?,
         contact_email: contact(row.get(22)?)?,
+        auto_replay: row.get(23)?,
+        health_check: health_check(row.get(24)?)?,
     })
+}
+
+fn health_check(url: Option<String>) -> Result<Option<Target>, StoreError> {
+    let read = |url: String| Target::parse("healthCheckUrl", &url, false).map_err(|_| unreadable());
+    url.map(read).transpose()
 }
 
 fn contact(text: Option<String>) -> Result<Option<EmailAddress>, StoreError> {

@@ -10,7 +10,7 @@ use domain::delivery::Pending;
 use domain::idempotency::IngestKey;
 use domain::ids::{MessageKey, PublicId};
 use domain::limits::IDEMPOTENCY_WINDOW;
-use domain::message::{ContentType, Envelope, Message};
+use domain::message::{ContentType, Envelope, Message, MessageSpec};
 use resilience::Timestamp;
 use rusqlite::{Connection, params};
 
@@ -121,8 +121,8 @@ impl Tx<'_> {
         // What is found by its message's time of acceptance must be due then.
         let moved = due_at != self.now;
         let trigger = new.trigger();
-        let (payload, content_type) = (new.spec.payload, new.spec.content_type);
-        let envelope = Arc::new(Envelope { id, payload, content_type });
+        let MessageSpec { payload, content_type, trace, .. } = new.spec;
+        let envelope = Arc::new(Envelope { id, payload, content_type, trace });
         for endpoint in new.targets {
             let pending = Pending {
                 endpoint: endpoint.key,

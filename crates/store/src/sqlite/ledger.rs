@@ -15,9 +15,9 @@ use rusqlite::params;
 
 use super::SqliteStore;
 use super::deliveries::{Ending, scheduled, sends};
-use super::rows::{all, maybe_time, message_key, narrow_at, one};
+use super::rows::{all, maybe_time, message_key, narrow_at, one, outage_at};
 use super::tx::Tx;
-use crate::ledger::{Follow, LaneState, Ledger, Record, Recorded, Suspect, Told};
+use crate::ledger::{Before, Follow, LaneState, Ledger, Record, Recorded, Suspect, Told};
 use crate::stored::codes::{Code as _, closed};
 use crate::stored::fault::corrupt;
 use crate::stored::numbers::{micros, retry_after_code};
@@ -66,7 +66,7 @@ impl Tx<'_> {
     }
 
     fn record_one(&mut self, record: Record) -> Result<Recorded, StoreError> {
-        let Record { pending, attempt, random, follow, lane, disable, news } = record;
+        let Record { pending, attempt, random, follow, lane, disable, run, news } = record;
         if !self.remove_pending(&pending)? {
             if let Some(attempt) = attempt
                 && self.is_there(pending.message)?
@@ -79,7 +79,7 @@ impl Tx<'_> {
             return Ok(Recorded::Late);
         }
         let next = match &follow {
-            Follow::Retry { due_at, term, .. } => Some((*due_at, *term)),
+            Follow::Retry { tried_at, term, .. } => Some((*tried_at, *term)),
             _ => None,
         };
         let failed_at = attempt.as_ref().map(|attempt| attempt.started_at);
@@ -87,7 +87,7 @@ impl Tx<'_> {
             Some(attempt) => self.keep(&pending, &attempt, random, next)?.number.max(pending.sends),
             None => pending.sends,
         };
-        self.follow(&pending, follow, sends)?;
+        self.follow(&pending, (follow, run), sends)?;
         if let Some(told) = news.delivery {
             self.note(told, pending.endpoint, Some(pending.message))?;
         }
@@ -116,7 +116,12 @@ impl Tx<'_> {
     }
 
     /// What follows for a delivery whose row was just taken out.
-    fn follow(&mut self, row: &Pending, follow: Follow, sends: u32) -> Result<(), StoreError> {
+    fn follow(
+        &mut self,
+        row: &Pending,
+        (follow, run): (Follow, Option<Timestamp>),
+        sends: u32,
+    ) -> Result<(), StoreError> {
         let is_manual = row.trigger.is_extra();
         match follow {
             Follow::Delivered if is_manual => self.settle(row.message, row.endpoint),
@@ -133,7 +138,8 @@ impl Tx<'_> {
             }
             Follow::Unchanged => Ok(()),
             Follow::Dead { reason, error } => {
-                self.close(row, Ending { state: closed::DEAD, reason: reason.code(), error }, sends)
+                let (state, reason) = (closed::DEAD, reason.code());
+                self.close(row, Ending { state, reason, error, run }, sends)
             }
             Follow::Cancelled(reason) => self.close(row, Ending::cancelled(reason.code()), sends),
         }
@@ -241,12 +247,12 @@ impl Tx<'_> {
         sends: u32,
     ) -> Result<(), StoreError> {
         let place = self.draw().cast_signed();
-        let sql = "INSERT INTO closed (place, message, endpoint, app, org, state, reason, at, sends, error)
-                   SELECT ?1, message.key, ?3, app.key, app.org, ?4, ?5, ?6, ?7, ?8
+        let sql = "INSERT INTO closed (place, message, endpoint, app, org, state, reason, at, sends, error, run)
+                   SELECT ?1, message.key, ?3, app.key, app.org, ?4, ?5, ?6, ?7, ?8, ?9
                    FROM message JOIN app ON app.key = message.app WHERE message.key = ?2
                    ON CONFLICT DO NOTHING";
         let mut insert = self.conn.prepare_cached(sql)?;
-        self.batch.rows += insert.execute(params![
+        let ended = insert.execute(params![
             place,
             row.message.0.cast_signed(),
             row.endpoint.0,
@@ -255,19 +261,37 @@ impl Tx<'_> {
             self.now.as_micros(),
             sends,
             ending.error,
+            ending.run.map(Timestamp::as_micros),
         ])?;
+        drop(insert);
+        self.batch.rows += ended;
+        if ended > 0 && ending.state == closed::DEAD {
+            // Counted later on, though it may be replayed before.
+            let sql = "INSERT INTO buried (place, endpoint, reason) VALUES (?1, ?2, ?3)";
+            let values = [place, row.endpoint.0, ending.reason];
+            self.batch.rows += self.conn.prepare_cached(sql)?.execute(values)?;
+        }
         Ok(())
     }
 
-    /// Writes a lane's state, and notes what changes of its suspension.
+    /// Writes a lane's state, and notes what changes of its suspension and its outage.
     fn turn_lane(&mut self, lane: &LaneState) -> Result<(), StoreError> {
-        let sql = "SELECT warned, suspended_since FROM lane_state WHERE endpoint = ?1";
+        let sql = "SELECT warned, suspended_since, outage_since, outage_until, rejected_since
+                   FROM lane_state WHERE endpoint = ?1";
         let before = one(&mut self.conn.prepare_cached(sql)?.query([lane.endpoint.0])?, |row| {
-            Ok(Told { warned: row.get(0)?, suspended_since: maybe_time(row, 1)? })
+            let told = Told { warned: row.get(0)?, suspended_since: maybe_time(row, 1)? };
+            Ok(Before { told, outage: outage_at(row, 2)?, refused_since: maybe_time(row, 4)? })
         })?;
+        let before = before.unwrap_or_default();
         self.put_lane(lane)?;
-        match lane.news_after(before.unwrap_or_default()) {
-            Some(told) => self.note_by_mail(told, lane.endpoint),
+        if let Some(told) = lane.news_after(before.told) {
+            self.note_by_mail(told, lane.endpoint)?;
+        }
+        for told in lane.runs_after(before.refused_since) {
+            self.note(told, lane.endpoint, None)?;
+        }
+        match lane.turn_after(before.outage) {
+            Some(turn) => self.turn_recovery(lane.endpoint, turn),
             None => Ok(()),
         }
     }
@@ -275,8 +299,8 @@ impl Tx<'_> {
     fn put_lane(&mut self, lane: &LaneState) -> Result<(), StoreError> {
         let sql = "INSERT OR REPLACE INTO lane_state (endpoint, open_until, generation, open_for, failing_since,
                        forced, since, hold_until, throttled_rounds, rejected_until, rejected_for, warned,
-                       suspended_since, probe_at)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+                       suspended_since, probe_at, outage_since, outage_until, rejected_since)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
         let time = |at: Option<Timestamp>| at.map(Timestamp::as_micros);
         let breaker = &lane.breaker;
         self.batch.rows += self.conn.prepare_cached(sql)?.execute(params![
@@ -294,6 +318,9 @@ impl Tx<'_> {
             lane.warned,
             time(lane.suspended.map(|it| it.since)),
             time(lane.suspended.map(|it| it.probe_at)),
+            time(lane.outage.map(|it| it.since)),
+            time(lane.outage.and_then(|it| it.until)),
+            time(lane.rejected_since),
         ])?;
         Ok(())
     }

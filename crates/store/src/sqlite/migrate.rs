@@ -29,6 +29,10 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../migrations/sqlite/0007_suspect_sends.sql")),
     M::up(include_str!("../../migrations/sqlite/0008_answers.sql")),
     M::up(include_str!("../../migrations/sqlite/0009_suspension.sql")),
+    M::up(include_str!("../../migrations/sqlite/0010_recovery.sql")),
+    M::up(include_str!("../../migrations/sqlite/0011_counts.sql")),
+    M::up(include_str!("../../migrations/sqlite/0012_alerts.sql")),
+    M::up(include_str!("../../migrations/sqlite/0013_edits.sql")),
 ];
 /// The header of a file and that of its first page.
 const HEAD_BYTES: usize = 108;
@@ -68,6 +72,28 @@ pub(super) fn open_reader(path: &Path, cache_kib: u32) -> Result<Connection, Sto
     conn.execute_batch("PRAGMA temp_store = memory; PRAGMA trusted_schema = off;")?;
     set_cache(&conn, cache_kib)?;
     conn.set_prepared_statement_cache_capacity(128);
+    Ok(conn)
+}
+
+/// Opens a file of the newest schema that nobody else uses, to read all of it. A log that a killed
+/// process left beside it is read, too.
+#[cfg(feature = "postgres")]
+pub(super) fn open_source(path: &Path) -> Result<Connection, StoreError> {
+    let told = |why: &str| StoreError::Unavailable(format!("{}: {why}", path.display()));
+    if !path.is_file() {
+        return Err(told("there is no such file"));
+    }
+    if is_empty(path)? {
+        return Err(told("the file is empty"));
+    }
+    check(path)?;
+    let conn = Connection::open_with_flags(path, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
+    conn.busy_timeout(LOCK_WAIT)?;
+    conn.execute_batch("PRAGMA temp_store = memory; PRAGMA trusted_schema = off;")?;
+    let version: u32 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if usize::try_from(version).is_ok_and(|version| version < STEPS.len()) {
+        return Err(told("was written by an older version of Peyk: run `peyk migrate` first"));
+    }
     Ok(conn)
 }
 

@@ -20,11 +20,11 @@ use super::tx::Tx;
 use crate::inbox::{Accepted, NewMessage};
 use crate::notices::{Kept, Mail, Notices};
 use crate::stored::fault::unreadable;
-use crate::stored::notice::{code, news};
+use crate::stored::notice::{self, code, news};
 use crate::{Reply, StoreError};
 
 const NOTICE: &str = "place, org, about, at, app_id, app_uid, endpoint_id, endpoint_uid, message_id, event_id, \
-     attempt_id, attempt_status, attempt_at";
+     attempt_id, attempt_status, attempt_at, endpoint";
 
 impl Notices for SqliteStore {
     fn waiting(&self, limit: usize) -> Reply<'_, Vec<Kept>> {
@@ -196,7 +196,7 @@ impl Tx<'_> {
         let place = self.draw().cast_signed();
         let (about, at) = code(notice.news);
         let sql = format!(
-            "INSERT INTO notice ({NOTICE}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+            "INSERT INTO notice ({NOTICE}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
         );
         let (message, attempt) = (notice.message.as_ref(), notice.attempt.as_ref());
         self.batch.rows += self.conn.prepare_cached(&sql)?.execute(params![
@@ -213,6 +213,7 @@ impl Tx<'_> {
             attempt.map(|last| last.id.as_bytes()),
             attempt.map(|last| last.status),
             attempt.map(|last| last.at.as_micros()),
+            notice::endpoint(notice.news).map(|endpoint| endpoint.0),
         ])?;
         self.batch.noted += 1;
         Ok(())
@@ -240,11 +241,12 @@ fn kept(row: &Row<'_>) -> Result<Kept, StoreError> {
         }
     };
     let event_id = row.get(9)?;
+    let endpoint = row.get::<_, Option<i64>>(13)?.map(EndpointKey);
     Ok(Kept {
         place: row.get::<_, i64>(0)?.cast_unsigned(),
         notice: Notice {
             org: id_at(row, 1)?,
-            news: news(row.get(2)?, maybe_time(row, 3)?)?,
+            news: notice::whole(row.get(2)?, maybe_time(row, 3)?, endpoint)?,
             app: (id_at(row, 4)?, row.get(5)?),
             endpoint: (id_at(row, 6)?, row.get(7)?),
             message: id(8)?.map(|id| (id, event_id)),

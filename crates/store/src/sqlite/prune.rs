@@ -18,13 +18,14 @@ use crate::prune::{Cursor, Prune, Pruned, Retention};
 
 /// Everything that is read or deleted by a piece, lists and waiting rows aside.
 #[cfg(test)]
-pub(super) const STATEMENTS: [&str; 13] = [
+pub(super) const STATEMENTS: [&str; 14] = [
     plan::ANSWERS,
     plan::PERIOD,
     plan::NAMED,
     plan::CLOSED,
     plan::MESSAGES,
     plan::NEEDED,
+    plan::UNCOUNTED,
     apply::DELETE_ANSWER,
     apply::DISCARD,
     apply::CLEAR,
@@ -43,6 +44,11 @@ impl Prune for SqliteStore {
         });
         Box::pin(async move {
             let plan = planned.await?;
+            if plan.uncounted {
+                // What goes is counted first.
+                shared.door.change(|tx| tx.count_some()).await?;
+                return Ok(Pruned { reached: from, more: true, ..Pruned::default() });
+            }
             if plan.work.is_empty() {
                 let Some(reached) = plan.reached else {
                     return Ok(Pruned { reached: from, ..Pruned::default() });

@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering;
 
 use domain::ids::{EndpointKey, MessageKey, PublicId};
 use domain::message::Envelope;
+use domain::until::Until;
 use resilience::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::SqliteStore;
 use super::rows::{
-    LANE, PENDING, all, bytes_at, content_type, lane, maybe_blob, one, pending, value,
+    LANE, PENDING, all, bytes_at, content_type, labels_at, lane, maybe_blob, one, pending, value,
 };
 use crate::ledger::LaneState;
 use crate::queue::{DueRows, Queue};
@@ -46,7 +47,7 @@ impl Queue for SqliteStore {
         self.readers.read(move |conn| endpoints(conn, after, limit))
     }
 
-    fn due(&self, endpoint: EndpointKey, until: Timestamp, limit: usize) -> Reply<'_, DueRows> {
+    fn due(&self, endpoint: EndpointKey, until: Until, limit: usize) -> Reply<'_, DueRows> {
         self.readers.read(move |conn| due(conn, endpoint, until, limit))
     }
 
@@ -93,7 +94,7 @@ fn endpoints(
 fn due(
     conn: &Connection,
     endpoint: EndpointKey,
-    until: Timestamp,
+    until: Until,
     limit: usize,
 ) -> Result<DueRows, StoreError> {
     // One row beyond what is due or asked for tells when to come again.
@@ -106,7 +107,7 @@ fn due(
     let mut due = DueRows::default();
     while let Some(row) = rows.next()? {
         let row = pending(row)?;
-        if row.due_at > until || due.rows.len() == limit {
+        if !until.has(&row) || due.rows.len() == limit {
             due.next_due = Some(row.due_at);
             break;
         }
@@ -116,13 +117,14 @@ fn due(
 }
 
 fn envelope(conn: &Connection, key: MessageKey) -> Result<Option<Arc<Envelope>>, StoreError> {
-    let sql = "SELECT random, content_type, payload FROM message WHERE key = ?1";
+    let sql = "SELECT random, content_type, labels, payload FROM message WHERE key = ?1";
     let mut statement = conn.prepare_cached(sql)?;
     let found = one(&mut statement.query([key.0.cast_signed()])?, |row| {
         let id = PublicId::new(key.0, bytes_at(row, 0)?);
         let content_type = content_type(row, 1)?;
-        let payload = maybe_blob(row, 2, |blob| Ok(bytes::Bytes::copy_from_slice(blob)))?;
-        Ok(payload.map(|payload| Arc::new(Envelope { id, payload, content_type })))
+        let payload = maybe_blob(row, 3, |blob| Ok(bytes::Bytes::copy_from_slice(blob)))?;
+        let trace = labels_at(row, 2)?.trace;
+        Ok(payload.map(|payload| Arc::new(Envelope { id, payload, content_type, trace })))
     })?;
     Ok(found.flatten())
 }

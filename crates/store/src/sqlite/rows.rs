@@ -15,7 +15,7 @@ use rusqlite::types::FromSql;
 
 use crate::StoreError;
 use crate::history::AttemptRow;
-use crate::ledger::{LaneState, Suspended};
+use crate::ledger::{LaneState, Outage, Suspended};
 use crate::page::Direction;
 use crate::stored::codes::Code;
 use crate::stored::fault::unreadable;
@@ -39,7 +39,8 @@ pub(super) const ATTEMPT_OF: &str = "attempt JOIN message ON message.key = attem
      JOIN endpoint ON endpoint.key = attempt.endpoint";
 /// The columns that [`lane`] reads.
 pub(super) const LANE: &str = "endpoint, open_until, generation, open_for, failing_since, forced, since, \
-     hold_until, throttled_rounds, rejected_until, rejected_for, warned, suspended_since, probe_at";
+     hold_until, throttled_rounds, rejected_until, rejected_for, warned, suspended_since, probe_at, \
+     outage_since, outage_until, rejected_since";
 
 /// SQL for a direction.
 pub(super) const fn order(direction: Direction) -> &'static str {
@@ -154,7 +155,7 @@ pub(super) fn message_key(row: &Row<'_>, column: usize) -> Result<MessageKey, St
 /// Reads [`MESSAGE`] or [`MESSAGE_LEAN`].
 pub(super) fn message(row: &Row<'_>) -> Result<Message, StoreError> {
     let key = message_key(row, 0)?;
-    let Labels { channels, tags, deliver_at } = labels_at(row, 6)?;
+    let Labels { channels, tags, deliver_at, trace } = labels_at(row, 6)?;
     Ok(Message {
         key,
         id: PublicId::new(key.0, bytes_at(row, 1)?),
@@ -168,6 +169,7 @@ pub(super) fn message(row: &Row<'_>) -> Result<Message, StoreError> {
             content_type: content_type(row, 7)?,
             retention_hours: maybe_narrow(row, 8)?,
             deliver_at,
+            trace,
             payload: body_at(row, 11)?,
         },
         edited_from: maybe_blob(row, 9, |blob| {
@@ -238,5 +240,13 @@ pub(super) fn lane(row: &Row<'_>) -> Result<LaneState, StoreError> {
         suspended: maybe_time(row, 12)?
             .zip(maybe_time(row, 13)?)
             .map(|(since, probe_at)| Suspended { since, probe_at }),
+        outage: outage_at(row, 14)?,
+        rejected_since: maybe_time(row, 16)?,
     })
+}
+
+/// Reads when an outage began, and behind that when it ended.
+pub(super) fn outage_at(row: &Row<'_>, column: usize) -> Result<Option<Outage>, StoreError> {
+    let (since, until) = (maybe_time(row, column)?, maybe_time(row, column + 1)?);
+    Ok(since.map(|since| Outage { since, until }))
 }

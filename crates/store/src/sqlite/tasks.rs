@@ -15,7 +15,7 @@ use rusqlite::{Connection, Row, params};
 use super::SqliteStore;
 use super::deliveries::fresh;
 use super::queue::bound;
-use super::rows::{all, bytes_at, code_at, id_at, maybe_blob, narrow_at, one, time_at};
+use super::rows::{all, bytes_at, code_at, id_at, maybe_blob, narrow_at, one, time_at, value};
 use super::scan::{LOOK_PIECES, PIECE_ROWS, Span, piece, walk};
 use super::tx::Tx;
 use crate::page::{Direction, Looked, PageOf};
@@ -24,7 +24,8 @@ use crate::recall::Once;
 use crate::stored::codes::Code as _;
 use crate::stored::task as stored;
 use crate::tasks::{
-    Act, Moved, Piece, Started, Tally, Task, TaskFilter, TaskSpec, TaskStatus, Tasks,
+    Act, Moved, PRECEDED, Piece, RELAPSED, Started, Tally, Task, TaskFilter, TaskKind, TaskSpec,
+    TaskStatus, Tasks, Work,
 };
 use crate::{Reply, StoreError};
 
@@ -94,6 +95,9 @@ impl Tasks for SqliteStore {
             let Some(mut found) = running(tx.conn, task)? else { return Ok(None) };
             (found.status, found.error, found.updated_at) = (status, error, tx.now);
             tx.put_task(&found)?;
+            if let Some(endpoint) = found.settles() {
+                tx.settle_recovery(endpoint)?;
+            }
             Ok(Some(Box::new(found)))
         })
     }
@@ -214,6 +218,11 @@ fn all_fresh(
 
 impl Tx<'_> {
     fn start_task(&mut self, spec: TaskSpec, random: [u8; 12]) -> Result<Started, StoreError> {
+        if let Work::Outage(since) = spec.work
+            && !self.is_owed(spec.endpoint, since)?
+        {
+            return Ok(Started::NotOwed);
+        }
         let others = all(&mut self.conn.prepare_cached(OF_APP)?.query([spec.app.0])?, task)?;
         let same = |task: &&Task| {
             task.spec.work.kind().overlaps(spec.work.kind())
@@ -221,8 +230,12 @@ impl Tx<'_> {
                     || spec.endpoint.is_none()
                     || task.spec.endpoint == spec.endpoint)
         };
-        if let Some(other) = others.iter().find(same) {
+        let (kind, others) = (spec.work.kind(), others.iter().filter(same).collect::<Vec<_>>());
+        if let Some(other) = others.iter().find(|other| !other.makes_way(kind)) {
             return Ok(Started::Overlaps(other.id));
+        }
+        for other in others {
+            self.stop_task(other.clone(), PRECEDED)?;
         }
         let floor = key_floor(self.now.minus(days(TASK_DAYS))).cast_signed();
         self.batch.rows += self.conn.prepare_cached(FORGET)?.execute([floor])?;
@@ -238,6 +251,26 @@ impl Tx<'_> {
         };
         self.put_task(&task)?;
         Ok(Started::New(Box::new(task)))
+    }
+
+    /// Stops the task that puts back dead letters of an outage of this endpoint, if one runs.
+    pub(super) fn stop_recovering(&mut self, endpoint: EndpointKey) -> Result<(), StoreError> {
+        let sql = "SELECT app FROM endpoint WHERE key = ?1";
+        let app: Option<i64> = value(&mut self.conn.prepare_cached(sql)?.query([endpoint.0])?)?;
+        let running = all(&mut self.conn.prepare_cached(OF_APP)?.query([app])?, task)?;
+        for task in running {
+            let is_of_outage = task.spec.work.kind() == TaskKind::Outage;
+            if is_of_outage && task.spec.endpoint == Some(endpoint) {
+                self.stop_task(task, RELAPSED)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn stop_task(&mut self, mut task: Task, why: &str) -> Result<(), StoreError> {
+        (task.status, task.error) = (TaskStatus::Stopped, Some(why.to_owned()));
+        task.updated_at = self.now;
+        self.put_task(&task)
     }
 
     /// Writes a task as it now is.

@@ -2,6 +2,7 @@
 //!
 //! Never: a case that the conformance suites have.
 
+mod cost;
 mod faults;
 mod lists;
 mod plans;
@@ -39,7 +40,7 @@ async fn what_was_answered_is_there_after_a_crash() {
     }
     let options = SqliteOptions::new(copy.path().join("peyk.db"), world.clock());
     let after = SqliteStore::open(options).unwrap();
-    let due = after.due(pending.endpoint, Timestamp::MAX, 10).await.unwrap();
+    let due = after.due(pending.endpoint, Timestamp::MAX.into(), 10).await.unwrap();
     assert_eq!(due.rows, [pending]);
     assert!(after.envelope(pending.message).await.unwrap().is_some());
     assert_eq!(after.installation(), world.store.installation());
@@ -171,11 +172,11 @@ async fn a_manual_send_beside_a_waiting_row_is_counted_on() {
         world.store.resend(waits.message, waits.endpoint).await,
         Ok(crate::history::Resent::Pending)
     );
-    let due = world.store.due(waits.endpoint, Timestamp::MAX, 10).await.unwrap();
+    let due = world.store.due(waits.endpoint, Timestamp::MAX.into(), 10).await.unwrap();
     let manual = due.rows.into_iter().find(|row| row.trigger == Trigger::Manual).unwrap();
     let result = failed(manual, Follow::Unchanged);
     assert_eq!(world.store.record(vec![result]).await, Ok(vec![Recorded::Applied]));
-    let due = world.store.due(waits.endpoint, Timestamp::MAX, 10).await.unwrap();
+    let due = world.store.due(waits.endpoint, Timestamp::MAX.into(), 10).await.unwrap();
     assert_eq!(due.rows, [domain::delivery::Pending { sends: 1, ..waits }]);
     // The scheduled send was under way meanwhile, with the same number: both are kept.
     let result = answered(waits, 200, Follow::Delivered);

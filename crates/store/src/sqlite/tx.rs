@@ -167,8 +167,10 @@ fn last_key(conn: &Connection) -> Result<u64, StoreError> {
                           coalesce((SELECT max(key) FROM task), 0),
                           coalesce((SELECT max(place) FROM notice), 0),
                           coalesce((SELECT max(place) FROM mail), 0),
+                          coalesce((SELECT max(place) FROM alert_telling), 0),
                           coalesce((SELECT max(since) FROM endpoint_url), 0),
                           coalesce((SELECT max(up_to) FROM listed), 0),
+                          coalesce((SELECT max(writing) FROM figure_mark), 0),
                           coalesce((SELECT max(up_to) FROM key_run), 0))";
     let last: Option<i64> = value(&mut conn.prepare(sql)?.query([])?)?;
     Ok(last.unwrap_or(0).cast_unsigned())

@@ -42,7 +42,8 @@ impl Tx<'_> {
             if !row.trigger.is_extra() {
                 let error = Some(PAYLOAD_GONE.to_owned());
                 let reason = DeadReason::PayloadGone.code();
-                self.close(&row, Ending { state: closed::DEAD, reason, error }, row.sends)?;
+                let ending = Ending { state: closed::DEAD, reason, error, run: None };
+                self.close(&row, ending, row.sends)?;
                 self.note(News::AttemptExhausted, row.endpoint, Some(message))?;
             }
             self.batch.withdrawn.push(row);

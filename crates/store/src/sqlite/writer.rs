@@ -193,6 +193,9 @@ impl<'c> Writer<'c> {
             if batch.noted > 0 {
                 commits.noted();
             }
+            if batch.recovered > 0 {
+                commits.recovered();
+            }
             if stats.operations > 0 || stats.rows > 0 {
                 commits.batch(stats);
             }

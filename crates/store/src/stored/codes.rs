@@ -4,9 +4,11 @@
 //! Never: derive one from the order of an enum.
 
 use domain::attempt::{Cut, FailureKind};
+use domain::classify::Class;
 use domain::dead_letter::DeadReason;
 use domain::delivery::{CancelReason, Trigger};
 use domain::endpoint::{Disabled, Ordering};
+use domain::figures::Counted;
 use domain::policy::Strategy;
 use resilience::{Forced, RetryAfterMode, Term};
 
@@ -50,7 +52,7 @@ impl Code for Cut {
 
 impl Code for Trigger {
     const CODES: &'static [(Self, i64)] =
-        &[(Self::Scheduled, 0), (Self::Manual, 1), (Self::Replay, 2)];
+        &[(Self::Scheduled, 0), (Self::Manual, 1), (Self::Replay, 2), (Self::Asked, 3)];
 }
 
 impl Code for Term {
@@ -120,12 +122,38 @@ impl Code for TaskKind {
         (Self::Again, 3),
         (Self::DeadLetters, 4),
         (Self::Purge, 5),
+        (Self::Outage, 6),
     ];
 }
 
 impl Code for TaskStatus {
-    const CODES: &'static [(Self, i64)] =
-        &[(Self::Running, 1), (Self::Finished, 2), (Self::Failed, 3), (Self::Cancelled, 4)];
+    const CODES: &'static [(Self, i64)] = &[
+        (Self::Running, 1),
+        (Self::Finished, 2),
+        (Self::Failed, 3),
+        (Self::Cancelled, 4),
+        (Self::Stopped, 5),
+    ];
+}
+
+impl Code for Counted {
+    const CODES: &'static [(Self, i64)] = &[
+        (Self::Sent(Class::Success), 1),
+        (Self::Sent(Class::Throttled), 2),
+        (Self::Sent(Class::Transient), 3),
+        (Self::Sent(Class::Gone), 4),
+        (Self::Sent(Class::Rejected), 5),
+        (Self::Sent(Class::Forbidden), 6),
+        (Self::Sent(Class::Internal), 7),
+        (Self::Dead(DeadReason::Rejected), 11),
+        (Self::Dead(DeadReason::Gone), 12),
+        (Self::Dead(DeadReason::ForbiddenTarget), 13),
+        (Self::Dead(DeadReason::Exhausted), 14),
+        (Self::Dead(DeadReason::Expired), 15),
+        (Self::Dead(DeadReason::Poisonous), 16),
+        (Self::Dead(DeadReason::PayloadGone), 17),
+        (Self::Accepted, 21),
+    ];
 }
 
 /// States of a closed delivery, as stored.
@@ -159,5 +187,7 @@ mod tests {
         check(&Trigger::ALL);
         check(&TaskKind::ALL);
         check(&TaskStatus::ALL);
+        let sent = Class::ALL.map(Counted::Sent);
+        check(&[&sent[..], &DeadReason::ALL.map(Counted::Dead), &[Counted::Accepted]].concat());
     }
 }

@@ -1,8 +1,9 @@
-//! What a notice is about, as a number and the time that belongs to some of them.
+//! What a notice is about, as a number, and the time and the endpoint that belong to some of them.
 //!
 //! Never: a number with a second meaning.
 
-use domain::notice::News;
+use domain::ids::EndpointKey;
+use domain::notice::{News, Run};
 use resilience::Timestamp;
 
 use super::fault::unreadable;
@@ -23,10 +24,37 @@ pub(crate) const fn code(news: News) -> (i64, Option<Timestamp>) {
         News::EndpointFailing { failing_since } => (9, Some(failing_since)),
         News::EndpointSuspended { failing_since } => (10, failing_since),
         News::EndpointResumed => (11, None),
+        News::RefusalsHeld(run) => (12, Some(run.since)),
+        News::RefusalsEnded(run) => (13, Some(run.since)),
     }
 }
 
-/// Reads [`code`].
+/// The endpoint that a run is of.
+pub(crate) const fn endpoint(news: News) -> Option<EndpointKey> {
+    match news {
+        News::RefusalsHeld(run) | News::RefusalsEnded(run) => Some(run.endpoint),
+        _ => None,
+    }
+}
+
+/// Reads [`code`] and [`endpoint`].
+pub(crate) fn whole(
+    code: i64,
+    at: Option<Timestamp>,
+    endpoint: Option<EndpointKey>,
+) -> Result<News, StoreError> {
+    let run = || match (endpoint, at) {
+        (Some(endpoint), Some(since)) => Ok(Run { endpoint, since }),
+        _ => Err(unreadable()),
+    };
+    match code {
+        12 => run().map(News::RefusalsHeld),
+        13 => run().map(News::RefusalsEnded),
+        _ => news(code, at),
+    }
+}
+
+/// Reads [`code`] of news that name no run.
 pub(crate) fn news(code: i64, at: Option<Timestamp>) -> Result<News, StoreError> {
     Ok(match (code, at) {
         (0, _) => News::EndpointCreated,

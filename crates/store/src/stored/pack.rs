@@ -32,6 +32,12 @@ impl Packer {
         self
     }
 
+    /// So many bytes as the reader knows of.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
     /// 0 when there is none, else 1 and the value.
     pub(crate) fn maybe<T>(
         &mut self,
@@ -101,6 +107,12 @@ impl<'a> Unpacker<'a> {
         let (text, rest) = self.0.split_at_checked(length).ok_or_else(unreadable)?;
         self.0 = rest;
         String::from_utf8(text.to_vec()).map_err(|_| unreadable())
+    }
+
+    pub(crate) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or_else(unreadable)?;
+        self.0 = rest;
+        Ok(*bytes)
     }
 
     pub(crate) fn maybe<T>(

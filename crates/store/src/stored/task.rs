@@ -18,6 +18,9 @@ use crate::tasks::{During, Letters, TaskKind, TaskSpec, Work};
 /// What [`read_work`] gives: what is to be done, at which rate, and how many there are.
 pub(crate) type Packed = (Work, Option<u32>, Option<u64>);
 
+/// Stands before a run of refusals.
+const RUN_FOLLOWS: u64 = 1;
+
 pub(crate) fn work(spec: &TaskSpec) -> Vec<u8> {
     let mut packer = Packer::default();
     packer.number(spec.work.kind().code().cast_unsigned());
@@ -36,14 +39,21 @@ pub(crate) fn work(spec: &TaskSpec) -> Vec<u8> {
             packer.maybe(class.map(u64::from), number);
         }
         Work::DeadLetters(letters) => {
-            packer.maybe(letters.reason.map(|reason| reason.code().cast_unsigned()), number);
+            packer.list(&letters.reasons, |packer, reason| {
+                packer.number(reason.code().cast_unsigned());
+            });
             packer.list(&letters.event_types, |packer, name| text(packer, name));
             span(&mut packer, &letters.during);
             packer.list(&letters.ids, |packer, (endpoint, message)| {
                 packer.number(endpoint.0.cast_unsigned()).number(message.0);
             });
+            // Letters were packed without it before there were runs.
+            if let Some(run) = letters.run {
+                packer.number(RUN_FOLLOWS).number(run.as_micros().cast_unsigned());
+            }
         }
         Work::Purge => {}
+        Work::Outage(since) => number(&mut packer, since.as_micros().cast_unsigned()),
     }
     packer.done()
 }
@@ -66,15 +76,23 @@ pub(crate) fn read_work(bytes: &[u8]) -> Result<Packed, StoreError> {
             Work::Again(filter, packed.maybe(Unpacker::small)?)
         }
         TaskKind::DeadLetters => Work::DeadLetters(Letters {
-            reason: packed.maybe(|packed| DeadReason::of(code(packed)?))?,
+            reasons: packed.list(|packed| DeadReason::of(code(packed)?))?,
             event_types: packed.list(Unpacker::text)?,
             during: read_span(&mut packed)?,
             ids: packed.list(|packed| {
                 let endpoint = EndpointKey(packed.number()?.cast_signed());
                 Ok((endpoint, MessageKey(packed.number()?)))
             })?,
+            run: match packed.is_empty() {
+                true => None,
+                false if packed.number()? == RUN_FOLLOWS => {
+                    Some(Timestamp::from_micros(code(&mut packed)?))
+                }
+                false => return Err(unreadable()),
+            },
         }),
         TaskKind::Purge => Work::Purge,
+        TaskKind::Outage => Work::Outage(Timestamp::from_micros(code(&mut packed)?)),
     };
     if packed.is_empty() { Ok((work, rate_per_s, total)) } else { Err(unreadable()) }
 }
@@ -127,15 +145,14 @@ mod tests {
 
     use super::*;
 
+    fn spec(work: Work) -> TaskSpec {
+        let (org, app) = (PublicId::from_bytes([1; 20]), AppKey(1));
+        TaskSpec { org, app, endpoint: None, work, rate_per_s: Some(7), total: None }
+    }
+
+    /// What is packed comes out again, and nothing else does.
     fn check(work: Work) {
-        let spec = TaskSpec {
-            org: PublicId::from_bytes([1; 20]),
-            app: AppKey(1),
-            endpoint: None,
-            work,
-            rate_per_s: Some(7),
-            total: None,
-        };
+        let spec = spec(work);
         let bytes = super::work(&spec);
         assert_eq!(read_work(&bytes), Ok((spec.work.clone(), Some(7), None)));
         assert!(read_work(&bytes[..bytes.len() - 1]).is_err(), "{:?}", spec.work);
@@ -156,13 +173,18 @@ mod tests {
         };
         let standings = vec![Standing::Dead, Standing::Delivered];
         check(Work::Again(SentFilter { message, standings, payloads: false }, Some(500)));
-        check(Work::DeadLetters(Letters {
-            reason: Some(DeadReason::Gone),
+        let letters = Letters {
+            reasons: vec![DeadReason::Gone, DeadReason::Expired],
             event_types: vec!["a".into()],
             during,
             ids: vec![(EndpointKey(1), MessageKey(u64::MAX)), (EndpointKey(2), MessageKey(3))],
-        }));
+            run: None,
+        };
+        check(Work::DeadLetters(letters.clone()));
+        let run = Some(Timestamp::from_micros(-7));
+        check(Work::DeadLetters(Letters { run, ..letters }));
         check(Work::Purge);
+        check(Work::Outage(Timestamp::from_micros(-5)));
         let places = BTreeMap::from([(EndpointKey(0), 5), (EndpointKey(9), u64::MAX)]);
         assert_eq!(read_cursor(&cursor(&places)), Ok(places));
     }

@@ -2,7 +2,7 @@
 //!
 //! Never: a test.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use resilience::{Clock, ManualClock};
 use store::commits::Commits;
@@ -11,6 +11,7 @@ use store::memory::MemoryStore;
 use store::postgres::{PostgresOptions, PostgresStore};
 use store::sqlite::{SqliteOptions, SqliteStore};
 use tempfile::TempDir;
+use testparts::PgBouncer;
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 use tokio_postgres::NoTls;
@@ -59,11 +60,18 @@ impl Backend for Sqlite {
 /// Databases that nobody uses any more: to make one anew takes longer than to clear it.
 static FREE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
+/// What a role is given where a pooler stands before the database.
+const PAGE: &str = include_str!("../../../../docs/postgresql.md");
+/// Fewer sessions than a store has connections.
+const SESSIONS: usize = 4;
+static BOUNCER: OnceLock<PgBouncer> = OnceLock::new();
+
 /// PostgreSQL: a database of its own in a server of this process.
 pub(crate) struct Postgres {
     store: Arc<PostgresStore>,
     clock: Arc<ManualClock>,
     url: String,
+    is_pooled: bool,
 }
 
 impl Postgres {
@@ -71,13 +79,30 @@ impl Postgres {
     pub(crate) fn open(clock: Arc<ManualClock>) -> Box<dyn Backend> {
         let free = FREE.lock().unwrap().pop();
         let url = free.unwrap_or_else(|| testparts::Postgres::shared().fresh_database());
-        let store = Self::start(&url, &clock);
-        Box::new(Self { store, clock, url })
+        let store = Self::start(&url, false, &clock);
+        Box::new(Self { store, clock, url, is_pooled: false })
     }
 
-    fn start(url: &str, clock: &Arc<ManualClock>) -> Arc<PostgresStore> {
+    /// The same, behind a pooler in transaction mode.
+    pub(crate) fn open_pooled(clock: Arc<ManualClock>) -> Box<dyn Backend> {
+        let server = testparts::Postgres::shared();
+        let url = server.fresh_database();
+        server.give_settings(&url, PAGE);
+        let store = Self::start(&url, true, &clock);
+        Box::new(Self { store, clock, url, is_pooled: true })
+    }
+
+    fn start(url: &str, is_pooled: bool, clock: &Arc<ManualClock>) -> Arc<PostgresStore> {
         let clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(clock);
-        wait(PostgresStore::open(PostgresOptions::new(url, clock), NoTls)).unwrap()
+        let mut options = PostgresOptions::new(url, clock);
+        if is_pooled {
+            let bouncer =
+                BOUNCER.get_or_init(|| PgBouncer::start(testparts::Postgres::shared(), SESSIONS));
+            options.direct_url = Some(std::mem::take(&mut options.url));
+            options.url = bouncer.url(url.rsplit('/').next().unwrap());
+            options.is_pooled = true;
+        }
+        wait(PostgresStore::open(options, NoTls)).unwrap()
     }
 }
 
@@ -91,7 +116,9 @@ impl Drop for Postgres {
             drop(client);
             connection.await.unwrap().unwrap();
         });
-        FREE.lock().unwrap().push(std::mem::take(&mut self.url));
+        if !self.is_pooled {
+            FREE.lock().unwrap().push(std::mem::take(&mut self.url));
+        }
     }
 }
 
@@ -111,6 +138,6 @@ impl Backend for Postgres {
 
     fn reopen(&mut self) {
         wait(self.store.close());
-        self.store = Self::start(&self.url, &self.clock);
+        self.store = Self::start(&self.url, self.is_pooled, &self.clock);
     }
 }

@@ -21,6 +21,7 @@ macro_rules! suites {
     ($backend:ident, $open:expr) => {
         suites! {
             $backend, $open;
+            alerts: of::alerts::CASES,
             inbox: of::inbox::CASES,
             inbox_timed: of::inbox::TIMED,
             queue: of::queue::CASES,
@@ -40,7 +41,10 @@ macro_rules! suites {
             mails: of::notices::MAILS,
             recall: of::recall::CASES,
             recall_changes: of::recall::CHANGES,
+            recoveries: of::recoveries::CASES,
             revocations: of::revocations::CASES,
+            counts: of::counts::CASES,
+            counts_kept: of::counts::KEPT,
             tasks: of::tasks::CASES,
             task_pieces: of::tasks::PIECES,
         }
@@ -50,3 +54,4 @@ macro_rules! suites {
 suites!(memory, backends::memory);
 suites!(sqlite, Sqlite::open);
 suites!(postgres, Postgres::open);
+suites!(pooled, Postgres::open_pooled);

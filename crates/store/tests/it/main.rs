@@ -6,4 +6,5 @@
 mod backends;
 mod conformance;
 mod model;
+mod nodes;
 mod postgres;

@@ -1,18 +1,19 @@
-//! What only a server beside Peyk can do to it: go away, come back, refuse to write, hold a second
-//! process, be of another version.
+//! What only a server beside Peyk can do to it: go away, come back, refuse to write, be of another
+//! version.
 //!
 //! Never: what the suites show of every backend.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::delivery::Pending;
 use resilience::{Clock, ManualClock, Timestamp};
 use store::StoreError;
 use store::commits::Commits;
 use store::conformance::world::World;
 use store::conformance::{Backend, START, Stores, samples};
 use store::directory::IdOrUid;
-use store::inbox::Accepted;
+use store::inbox::{Accepted, NewMessage};
 use store::ledger::{Follow, Recorded};
 use store::postgres::{PostgresOptions, PostgresStore};
 use testparts::Postgres;
@@ -75,7 +76,7 @@ async fn db_04_nothing_acknowledged_is_lost_when_the_server_dies_and_comes_back(
     let result = world.result(kept, Some(attempt), Follow::Delivered);
     assert!(world.stores.ledger.record(vec![result.clone()]).await.is_err());
     server.restart();
-    let due = until_it_answers(|| world.stores.queue.due(kept.endpoint, Timestamp::MAX, 10));
+    let due = until_it_answers(|| world.stores.queue.due(kept.endpoint, Timestamp::MAX.into(), 10));
     assert_eq!(due.await.rows, [kept], "what was acknowledged");
     let recorded = until_it_answers(|| world.stores.ledger.record(vec![result.clone()])).await;
     assert_eq!(recorded, [Recorded::Applied]);
@@ -132,13 +133,45 @@ async fn only_the_row_that_cannot_be_written_is_refused() {
 }
 
 #[tokio::test]
-async fn a_second_process_and_a_newer_schema_are_refused_in_a_sentence() {
+async fn what_is_not_as_expected_keeps_nothing_else_of_its_batch_back() {
+    let server = Postgres::shared();
+    let world = world(&server.fresh_database()).await;
+    let app = world.app(1).await;
+    let (row, gone) = (world.one(&app).await, world.one(&app).await);
+    let mut named = world.message(&app);
+    named.spec.event_id = Some("once".into());
+    world.post(named.clone()).await;
+    let sent = |row: Pending| {
+        let attempt = samples::answered(&row, 200, world.now());
+        world.result(row, Some(attempt), Follow::Delivered)
+    };
+    world.record(sent(gone)).await;
+    let stale = NewMessage { app_version: app.app.version - 1, ..world.message(&app) };
+    let (inbox, ledger) = (&world.stores.inbox, &world.stores.ledger);
+    // All are queued before the first is written: each makes its batch go step by step.
+    let (late, named, stale, well, recorded) = tokio::join!(
+        ledger.record(vec![sent(gone)]),
+        inbox.accept(named),
+        inbox.accept(stale),
+        inbox.accept(world.message(&app)),
+        ledger.record(vec![sent(row)]),
+    );
+    assert_eq!(late, Ok(vec![Recorded::Late]));
+    assert_eq!(named, Ok(Accepted::EventIdTaken));
+    assert_eq!(stale, Ok(Accepted::Stale));
+    assert!(matches!(well, Ok(Accepted::New { .. })), "{well:?}");
+    assert_eq!(recorded, Ok(vec![Recorded::Applied]));
+    assert_eq!(world.rows(row.endpoint).await.len(), 2, "the named one and the last");
+    assert_eq!(world.attempts(row.message).await.len(), 1);
+    assert_eq!(world.attempts(gone.message).await.len(), 2, "a late attempt is kept");
+}
+
+#[tokio::test]
+async fn a_newer_schema_and_a_database_out_of_reach_are_refused_in_a_sentence() {
     let server = Postgres::shared();
     let url = server.fresh_database();
     let clock = Arc::new(ManualClock::new(START));
     let store = open(&url, &clock).await.unwrap();
-    let second = open(&url, &clock).await.map(drop).unwrap_err().to_string();
-    assert!(second.contains("another peyk uses the database"), "{second}");
     store.close().await;
     server.sql(&url, "INSERT INTO peyk.schema_version (version) VALUES (9999)");
     let newer = open(&url, &clock).await.map(drop).unwrap_err();

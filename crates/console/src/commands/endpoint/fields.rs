@@ -33,6 +33,12 @@ pub(crate) struct Fields {
     /// Whom to write to when it is suspended.
     #[arg(long, value_name = "ADDRESS")]
     contact_email: Option<String>,
+    /// Whether dead letters of an outage go back by themselves once it works again.
+    #[arg(long, value_name = "true|false")]
+    auto_replay: Option<bool>,
+    /// Where it is asked whether it is well while nothing is sent to it.
+    #[arg(long, value_name = "URL")]
+    health_check_url: Option<String>,
     /// `true` lets deliveries wait.
     #[arg(long, value_name = "true|false")]
     disabled: Option<bool>,
@@ -57,6 +63,8 @@ impl Fields {
         body.set_list("channels", &self.channels)?;
         body.set_some("rateLimit", self.rate_limit.as_ref())?;
         body.set_some("contactEmail", self.contact_email.as_ref())?;
+        body.set_some("autoReplay", self.auto_replay.as_ref())?;
+        body.set_some("healthCheckUrl", self.health_check_url.as_ref())?;
         body.set_some("disabled", self.disabled.as_ref())?;
         body.set_pairs("headers", &self.header)?;
         body.set_pairs("metadata", &self.metadata)?;

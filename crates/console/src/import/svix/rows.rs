@@ -12,9 +12,30 @@ use serde_json::value::RawValue;
 /// All that is imported.
 #[derive(Debug, Default)]
 pub(crate) struct All {
-    pub(crate) event_types: Vec<EventType>,
-    pub(crate) apps: Vec<App>,
-    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) event_types: Rows<EventType>,
+    pub(crate) apps: Rows<App>,
+    pub(crate) endpoints: Rows<Endpoint>,
+}
+
+/// What a table has.
+#[derive(Debug)]
+pub(crate) struct Rows<T> {
+    pub(crate) read: Vec<T>,
+    pub(crate) unread: Vec<Unread>,
+}
+
+impl<T> Default for Rows<T> {
+    fn default() -> Self {
+        Self { read: Vec::new(), unread: Vec::new() }
+    }
+}
+
+/// A row that holds something else than such rows do.
+#[derive(Debug)]
+pub(crate) struct Unread {
+    /// Its name or its id.
+    pub(crate) name: String,
+    pub(crate) why: String,
 }
 
 /// A row of `eventtype`.
@@ -43,6 +64,9 @@ pub(crate) struct App {
     pub(crate) rate_limit: Option<i64>,
     #[serde(skip)]
     pub(crate) metadata: Option<Value>,
+    /// What is said of it once it is taken over.
+    #[serde(skip)]
+    pub(crate) notes: Vec<String>,
 }
 
 /// A row of `endpoint`.
@@ -74,6 +98,9 @@ pub(crate) struct Endpoint {
     pub(crate) retry_schedule: Option<Value>,
     #[serde(skip)]
     pub(crate) metadata: Option<Value>,
+    /// What is said of it once it is taken over.
+    #[serde(skip)]
+    pub(crate) notes: Vec<String>,
 }
 
 /// A replaced secret.

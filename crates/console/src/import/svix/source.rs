@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config};
 
-use super::rows::{All, App, Endpoint, EventType};
+use super::rows::{All, App, Endpoint, EventType, Rows, Unread};
 use crate::failure::{Failure, root};
 use crate::safe::safe;
 use crate::web::database_tls;
@@ -48,6 +48,15 @@ struct Metadata {
 impl Source {
     /// Connects; with TLS if the server has it.
     pub(crate) async fn connect(url: &str) -> Result<Self, Failure> {
+        if let Some((scheme, _)) = url.split_once("://")
+            && !matches!(scheme, "postgres" | "postgresql")
+        {
+            let scheme = safe(scheme);
+            return Err(Failure::Usage(format!(
+                "--from must be a URL, postgres://…, of the database of a Svix server: Svix keeps \
+                 what is imported in PostgreSQL, so there is nothing to read under {scheme}://"
+            )));
+        }
         let config: Config = url.parse().map_err(|fault: tokio_postgres::Error| {
             Failure::Usage(format!("--from must be a URL, postgres://…: {}", root(&fault)))
         })?;
@@ -81,15 +90,15 @@ impl Source {
 
     /// All of an organisation.
     pub(crate) async fn read(&self, org: &str) -> Result<All, Failure> {
-        let event_types: Vec<EventType> = self.rows(EVENT_TYPES, org).await?;
-        let mut apps: Vec<App> = self.rows(APPS, org).await?;
-        let mut endpoints: Vec<Endpoint> = self.rows(ENDPOINTS, org).await?;
+        let event_types: Rows<EventType> = self.rows(EVENT_TYPES, org).await?;
+        let mut apps: Rows<App> = self.rows(APPS, org).await?;
+        let mut endpoints: Rows<Endpoint> = self.rows(ENDPOINTS, org).await?;
         let mut metadata = self.metadata("applicationmetadata", APP_METADATA, org).await?;
-        for app in &mut apps {
+        for app in &mut apps.read {
             app.metadata = metadata.remove(&app.id);
         }
         let mut metadata = self.metadata("endpointmetadata", ENDPOINT_METADATA, org).await?;
-        for endpoint in &mut endpoints {
+        for endpoint in &mut endpoints.read {
             endpoint.metadata = metadata.remove(&endpoint.id);
         }
         Ok(All { event_types, apps, endpoints })
@@ -107,20 +116,23 @@ impl Source {
         if !there.first().is_some_and(|row| row.get(0)) {
             return Ok(BTreeMap::new());
         }
-        let rows: Vec<Metadata> = self.rows(statement, org).await?;
-        Ok(rows.into_iter().map(|row| (row.id, row.data)).collect())
+        let rows: Rows<Metadata> = self.rows(statement, org).await?;
+        Ok(rows.read.into_iter().map(|row| (row.id, row.data)).collect())
     }
 
     async fn rows<T: DeserializeOwned>(
         &self,
         statement: &str,
         org: &str,
-    ) -> Result<Vec<T>, Failure> {
-        let rows = self.ask(statement, &[(&org, Type::VARCHAR)]).await?;
-        let read = rows.iter().map(|row| serde_json::from_str(row));
-        read.collect::<Result<_, _>>().map_err(|fault| {
-            Failure::Other(format!("the database is no Svix server's, or of a new kind: {fault}"))
-        })
+    ) -> Result<Rows<T>, Failure> {
+        let mut all = Rows::default();
+        for row in self.ask(statement, &[(&org, Type::VARCHAR)]).await? {
+            match serde_json::from_str(&row) {
+                Ok(read) => all.read.push(read),
+                Err(_) => all.unread.push(unread(&row)),
+            }
+        }
+        Ok(all)
     }
 
     async fn ask(
@@ -131,6 +143,18 @@ impl Source {
         let rows = self.0.query_typed(statement, parameters).await;
         let rows = rows.map_err(|fault| failed(&fault))?;
         Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+}
+
+/// Its values are not said: a key may be among them.
+fn unread(row: &str) -> Unread {
+    let value: Value = serde_json::from_str(row).unwrap_or_default();
+    // Event types go by their name, whatever else they have.
+    let is_type = value["id"].as_str().is_some_and(|id| id.starts_with("evtype_"));
+    let name = value[if is_type { "name" } else { "id" }].as_str();
+    Unread {
+        name: name.unwrap_or("without a name").to_owned(),
+        why: "a column holds something else than a Svix server's".to_owned(),
     }
 }
 

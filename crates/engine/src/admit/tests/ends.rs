@@ -74,11 +74,34 @@ fn any_order_about_the_breaker_ends_a_hold_after_refusals_and_no_other() {
 }
 
 #[test]
+fn rp_03_a_run_of_refusals_keeps_its_beginning_until_it_is_over() {
+    let mut bench = Bench::new(settings());
+    let runs = |bench: &mut Bench, secs: std::ops::Range<u64>| -> Vec<_> {
+        secs.map(|secs| bench.send(secs, (404, 0, secs)).run).collect()
+    };
+    assert_eq!(runs(&mut bench, 5..8), [Some(at(5)); 3]);
+    assert_eq!(bench.send(8, (200, 0, 8)).run, None);
+    assert_eq!(runs(&mut bench, 10..30), [Some(at(10)); 20], "a success ended the one before");
+    assert_eq!(bench.gate.held(at(30)).unwrap().run, Some(at(10)));
+    let kept = bench.gate.kept(EndpointKey(1));
+    assert_eq!(kept.rejected_since, Some(at(10)));
+    let gate = Gate::restore(settings(), &kept, at(31));
+    let mut bench = Bench { gate, chance: Seeded::new(8) };
+    assert_eq!(runs(&mut bench, 60..61), [Some(at(10))], "its probe, after a restart");
+    bench.gate.trust();
+    assert_eq!(bench.gate.kept(EndpointKey(1)).rejected_since, None);
+    assert_eq!(runs(&mut bench, 200..201), [Some(at(200))]);
+}
+
+#[test]
 fn what_lasts_longest_is_shown_and_waited_for() {
     let mut bench = Bench::new(settings());
     assert_eq!((bench.gate.held(at(0)), bench.gate.waits(at(0))), (None, Decision::Go));
-    let shown = |bench: &Bench, secs| (bench.gate.held(at(secs)), bench.gate.waits(at(secs)));
-    let held = |by, secs| Some(Held { by, until: Some(at(secs)) });
+    let shown = |bench: &Bench, secs| {
+        let held = bench.gate.held(at(secs)).map(|held| (held.by, held.until));
+        (held, bench.gate.waits(at(secs)))
+    };
+    let held = |by, secs| Some((by, Some(at(secs))));
     bench.send(0, (503, 60, 1));
     assert_eq!(shown(&bench, 1), (held(HeldBy::RetryAfter, 60), wait(60)));
     bench.gate.hold_head(Some(at(90)));

@@ -37,7 +37,7 @@ async fn refused(rig: &Rig, life: &Life) -> Vec<MessageKey> {
     let posted = rig.posts(life, 60).await;
     rig.pass(SOON / 3).await;
     let until = NOW.plus(Duration::from_secs(30));
-    let Some(Held { by: HeldBy::Refusals, until: Some(at) }) = held(rig, life).await else {
+    let Some(Held { by: HeldBy::Refusals, until: Some(at), .. }) = held(rig, life).await else {
         panic!("not held");
     };
     assert!(at >= until && at <= until.plus(SOON), "{at:?}");

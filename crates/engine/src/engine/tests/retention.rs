@@ -54,9 +54,11 @@ async fn open(ordering: Order) -> Desk {
         transport: Arc::clone(&transport) as _,
         clock: Arc::clone(&clock) as _,
         chance: Box::new(Seeded::new(1)),
+        tracing: Default::default(),
         observer: Arc::new(Unobserved),
         wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
         mailer: None,
+        alerting: None,
         inflight_path: None,
     };
     let attached = Arc::clone(&store);

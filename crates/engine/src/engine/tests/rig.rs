@@ -8,6 +8,7 @@ use domain::endpoint::EndpointSpec;
 use store::queue::Queue as _;
 
 use super::*;
+use crate::alert::Alerting;
 
 /// What outlives a process.
 pub(super) struct Rig {
@@ -17,6 +18,12 @@ pub(super) struct Rig {
     pub(super) endpoint: EndpointKey,
     app: PublicId,
     pub(super) settings: crate::settings::Settings,
+    /// What alerts are built from, from the next life on.
+    pub(super) alerting: Option<Alerting>,
+    pub(super) mailer: Arc<dyn mail::Mailer>,
+    /// What other nodes leave to this one, if there are any.
+    pub(super) nodes: Option<Arc<dyn store::nodes::Nodes>>,
+    pub(super) commits: std::sync::Mutex<Option<Arc<dyn Commits>>>,
     posted: AtomicU64,
     scratch: tempfile::TempDir,
 }
@@ -26,6 +33,10 @@ pub(super) struct Deaf;
 
 impl mail::Mailer for Deaf {
     fn send(&self, _: mail::Letter) -> mail::Mailing<'_> {
+        Box::pin(std::future::pending())
+    }
+
+    fn send_alert(&self, _: mail::AlertLetter) -> mail::Mailing<'_> {
         Box::pin(std::future::pending())
     }
 }
@@ -57,7 +68,22 @@ impl Rig {
         let transport = Arc::new(ScriptedTransport::new(script));
         let scratch = tempfile::tempdir().unwrap();
         let (settings, posted) = (crate::settings::Settings::default(), AtomicU64::new(0));
-        Self { clock, store, transport, endpoint, app: app.id, settings, posted, scratch }
+        let (alerting, mailer) = (None, Arc::new(Deaf) as _);
+        let (nodes, commits, app) = (None, std::sync::Mutex::default(), app.id);
+        Self {
+            clock,
+            store,
+            transport,
+            endpoint,
+            app,
+            settings,
+            alerting,
+            mailer,
+            nodes,
+            commits,
+            posted,
+            scratch,
+        }
     }
 
     /// Where ids in flight stand.
@@ -66,20 +92,30 @@ impl Rig {
     }
 
     pub(super) async fn start(&self) -> Life {
+        let alone = Stores::of(&self.store);
+        let stores = match &self.nodes {
+            Some(nodes) => alone.among(Arc::clone(nodes)),
+            None => alone,
+        };
         let parts = Parts {
             settings: self.settings.clone(),
-            stores: Stores::of(&self.store),
+            stores,
             transport: Arc::clone(&self.transport) as _,
             clock: Arc::clone(&self.clock) as _,
             chance: Box::new(Seeded::new(1)),
+            tracing: Default::default(),
             observer: Arc::new(Unobserved),
             inflight_path: Some(self.inflight_file()),
             wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
-            mailer: Some(Arc::new(Deaf)),
+            mailer: Some(Arc::clone(&self.mailer)),
+            alerting: self.alerting.clone(),
         };
         let attached = Arc::clone(&self.store);
-        let (engine, running) =
-            Engine::start(parts, move |commits| attached.attach(commits)).await.unwrap();
+        let attach = move |commits: Arc<dyn Commits>| {
+            *self.commits.lock().unwrap() = Some(Arc::clone(&commits));
+            attached.attach(commits);
+        };
+        let (engine, running) = Engine::start(parts, attach).await.unwrap();
         Life { engine, running }
     }
 
@@ -88,6 +124,7 @@ impl Rig {
         life.running.dispatcher.abort();
         life.running.tasks.abort();
         life.running.mailing.inspect(JoinHandle::abort);
+        life.running.alerting.iter().for_each(JoinHandle::abort);
         self.store = self.store.crash_image();
     }
 
@@ -126,6 +163,11 @@ impl Rig {
     pub(super) fn sent(&self) -> Vec<usize> {
         let number = |body: &[u8]| String::from_utf8_lossy(body).parse().unwrap();
         self.transport.take().iter().map(|sent| number(&sent.body)).collect()
+    }
+
+    /// How many requests the endpoint got since this was last asked.
+    pub(super) fn sent_to_customer(&self) -> usize {
+        self.transport.take().iter().filter(|sent| sent.endpoint == self.endpoint).count()
     }
 
     /// Deliveries that wait.

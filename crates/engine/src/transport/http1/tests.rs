@@ -5,6 +5,8 @@
 mod answers;
 mod connections;
 mod guarding;
+mod health;
 mod names;
+mod proxies;
 mod support;
 mod tls;

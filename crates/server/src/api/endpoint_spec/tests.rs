@@ -93,6 +93,13 @@ fn spans_of_a_breaker_fit_each_other_and_the_server() {
 }
 
 #[test]
+fn an_empty_schedule_is_one_send() {
+    let json = r#"{"url":"https://h.example","retryPolicy":{"strategy":"schedule","schedule":[]}}"#;
+    let spec = read(json, None).unwrap();
+    assert_eq!(spec.retry.schedule, Some(Vec::new()));
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let table = [
         ("", "url"),
@@ -117,7 +124,12 @@ fn what_is_wrong_is_named() {
         (r#""url":"https://h.example","retryPolicy":{"base":"5"}"#, "base"),
         (r#""url":"https://h.example","retryPolicy":{"base":"2h"}"#, "cap"),
         (r#""url":"https://h.example","retryPolicy":{"strategy":"schedule"}"#, "schedule"),
+        (
+            r#""url":"https://h.example","retryPolicy":{"strategy":"schedule","schedule":null}"#,
+            "schedule",
+        ),
         (r#""url":"https://h.example","retryPolicy":{"attemptsMax":0}"#, "attemptsMax"),
+        (r#""url":"https://h.example","rateLimit":1,"throttleRate":2"#, "rateLimit"),
         (r#""url":"https://h.example","retryPolicy":{"ageMax":"0s"}"#, "ageMax"),
         (r#""url":"https://h.example","retryPolicy":{"retryOn":[200]}"#, "retryOn"),
         (r#""url":"https://h.example","retryPolicy":7"#, "retryPolicy"),

@@ -81,6 +81,12 @@ pub(crate) struct EndpointUpdate {
     ordered: Option<serde_json::Value>,
     /// Whom to write to before it is suspended, when it is, and when it is resumed.
     contact_email: Option<Email>,
+    /// Whether dead letters of an outage go back by themselves once the endpoint works again; null
+    /// for the server's.
+    auto_replay: Option<bool>,
+    /// Asked by GET while the breaker is open or the endpoint is suspended; 2xx lets a probe go at
+    /// once.
+    health_check_url: Option<Url>,
 }
 
 /// What differs from the retry policy of the server; null for its value.
@@ -93,7 +99,7 @@ pub(crate) struct RetryPolicyIn {
     base: Option<Span>,
     /// The longest delay.
     cap: Option<Span>,
-    /// The delays of the strategy `schedule`, at most 100.
+    /// The delays of the strategy `schedule`, at most 100. An empty list is one send.
     #[schemars(length(max = 100))]
     schedule: Option<Vec<Span>>,
     /// Sends of one delivery.
@@ -159,7 +165,7 @@ pub(crate) struct EndpointHeadersPatchIn {
         })
     ))]
     headers: Option<BTreeMap<String, Option<String>>>,
-    /// Names of headers to remove.
+    /// Names of headers to remove, also such as `headers` sets.
     delete_headers: Option<Vec<String>>,
 }
 

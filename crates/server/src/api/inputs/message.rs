@@ -19,12 +19,14 @@ use crate::api::shapes::{Channel, EventTypeName, Object, Tag, Time, Uid};
 pub(crate) struct MessageIn {
     /// Need not exist.
     event_type: EventTypeName,
-    /// Kept, signed and sent byte for byte. Also read as `data`.
+    /// Kept, signed and sent byte for byte; at most 120 levels deep, its numbers of at most 4,000
+    /// digits. Also read as `data`.
     payload: Object,
-    /// Your own id, unique in the application; not beginning with `msg_`.
+    /// Your own id, unique in the application; not beginning with `msg_`, nor `precheck` or
+    /// `expunge-all-contents`.
     event_id: Option<Uid>,
     /// Without channels it goes only to endpoints without.
-    #[schemars(length(max = CHANNELS_PER_MESSAGE_MAX))]
+    #[schemars(length(min = 1, max = CHANNELS_PER_MESSAGE_MAX))]
     channels: Option<Vec<Channel>>,
     /// Lists are filtered by them, endpoints are not.
     #[schemars(length(max = TAGS_PER_MESSAGE_MAX))]

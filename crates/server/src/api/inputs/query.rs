@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde_json::json;
 
 use crate::api::shapes::{
-    Channel, DeadReason, EventTypeName, Iterator, Status, StatusClass, Tag, Time, Uid,
+    Channel, DeadReason, EventTypeName, Iterator, RunId, Status, StatusClass, Tag, Time, Uid,
 };
 use crate::api::views::report;
 use crate::api::views::task::{NAMES, STATUSES};
@@ -147,9 +147,12 @@ pub(crate) struct AttemptsOfMessage {
 pub(crate) struct DeadLetters {
     #[serde(flatten)]
     page: Page,
-    reason: Option<DeadReason>,
+    /// Entries separated by commas, or the parameter given more than once.
+    reason: Option<Vec<DeadReason>>,
     /// Entries separated by commas, or the parameter given more than once.
     event_types: Option<Vec<EventTypeName>>,
+    /// Of this run of refusals.
+    run_id: Option<RunId>,
     /// By the time of death, exclusive.
     before: Option<Time>,
     after: Option<Time>,
@@ -173,6 +176,18 @@ pub(crate) struct Tasks {
     status: Option<String>,
     #[schemars(extend("enum" = [&NAMES[..], &report::NAMES].concat()))]
     task: Option<String>,
+}
+
+/// A span of time in steps.
+#[derive(JsonSchema)]
+pub(crate) struct FiguresSpan {
+    /// A day before `until` unless given; the first step is the one that it falls into.
+    since: Option<Time>,
+    /// Now unless given, and not in the future; the minute that it falls into is counted.
+    until: Option<Time>,
+    /// A span of at most 1,500 of them; steps begin at multiples of it, in UTC.
+    #[schemars(extend("enum" = json!(["minute", "hour", "day"]), "default" = "hour"))]
+    step: Option<String>,
 }
 
 /// A window of time.

@@ -8,7 +8,7 @@ use domain::limits::{REPLAY_IDS_MAX, REPLAY_RATE_MAX};
 use schemars::JsonSchema;
 
 use crate::api::shapes::{
-    Channel, DeadLetterId, DeadReason, EventTypeName, Status, StatusClass, Tag, Time, Uid,
+    Channel, DeadLetterId, DeadReason, EventTypeName, RunId, Status, StatusClass, Tag, Time, Uid,
 };
 
 /// What failed since a time.
@@ -49,6 +49,10 @@ pub(crate) struct BulkReplayIn {
 pub(crate) struct DeadLettersReplayIn {
     endpoint_id: Option<Uid>,
     reason: Option<DeadReason>,
+    /// In place of `reason`: those given up for any of them.
+    #[schemars(length(min = 1))]
+    reasons: Option<Vec<DeadReason>>,
+    #[schemars(length(min = 1))]
     event_types: Option<Vec<EventTypeName>>,
     /// By the time of death.
     since: Option<Time>,
@@ -56,6 +60,8 @@ pub(crate) struct DeadLettersReplayIn {
     until: Option<Time>,
     #[schemars(length(min = 1, max = REPLAY_IDS_MAX))]
     ids: Option<Vec<DeadLetterId>>,
+    /// Of this run of refusals.
+    run_id: Option<RunId>,
     /// Deliveries a second.
     #[schemars(range(min = 1, max = REPLAY_RATE_MAX))]
     rate_per_s: Option<u32>,

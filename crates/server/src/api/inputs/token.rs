@@ -8,6 +8,7 @@ use domain::limits::{APP_TOKEN_MAX, APP_TOKEN_MIN};
 use schemars::JsonSchema;
 
 use super::application::ApplicationIn;
+use crate::http::capabilities::Capability;
 
 /// What the token may do.
 #[derive(JsonSchema)]
@@ -26,9 +27,9 @@ pub(crate) struct AppPortalAccessIn {
     session_id: Option<String>,
     /// Only reads, and no secrets.
     read_only: Option<bool>,
-    /// Not built yet: must be empty.
-    #[schemars(length(max = 0))]
-    capabilities: Option<Vec<String>>,
+    /// What it may do beside reading; all that a token of an application may, unless given.
+    #[schemars(length(min = 1))]
+    capabilities: Option<Vec<Capability>>,
 }
 
 /// Which tokens end.

@@ -105,6 +105,8 @@ const WRONG: &[(&str, &str)] = &[
     (r#"{"eventType":"a","payload":{},"eventId":7}"#, "eventId"),
     (r#"{"eventType":"a","payload":{},"channels":["a","b","c","d","e","f"]}"#, "channels"),
     (r#"{"eventType":"a","payload":{},"channels":[1]}"#, "channels"),
+    (r#"{"eventType":"a","payload":{},"channels":[]}"#, "must hold 1 to 5 channels"),
+    (r#"{"eventType":"a","payload":{},"eventId":"expunge-all-contents"}"#, "eventId"),
     (r#"{"eventType":"a","payload":{},"channels":"c"}"#, "channels"),
     (r#"{"eventType":"a","payload":{},"payloadRetentionPeriod":4}"#, "payloadRetentionPeriod"),
     (r#"{"eventType":"a","payload":{},"payloadRetentionPeriod":91}"#, "payloadRetentionPeriod"),
@@ -168,10 +170,30 @@ fn what_is_wrong_is_422_and_named() {
 
 #[test]
 fn a_good_payload_is_not_blamed_for_another_fault() {
-    let deep = format!("{}{}", r#"{"a":"#.repeat(1_000), "1".to_owned() + &"}".repeat(1_000));
-    let body = format!(r#"{{"eventType":1,"payload":{deep}}}"#);
+    let odd = r#"{"a":1e999,"b":"\ud800"}"#;
+    let body = format!(r#"{{"eventType":1,"payload":{odd}}}"#);
     let said = format!("{:?}", read(body.as_bytes(), MOST * 10).err().unwrap());
     assert!(said.contains("eventType") && !said.contains("payload"), "{said}");
+}
+
+#[test]
+fn a_payload_that_readers_cannot_read_is_refused() {
+    let deep = format!("{}1{}", r#"{"a":"#.repeat(1_100), "}".repeat(1_100));
+    let long = format!(r#"{{"a":{}}}"#, "7".repeat(5_000));
+    for (odd, rule) in [(deep, "120 levels"), (long, "4000 digits")] {
+        let body = format!(r#"{{"eventType":"a","payload":{odd}}}"#);
+        let said = format!("{:?}", read(body.as_bytes(), MOST * 10).err().unwrap());
+        assert!(said.contains(r#"["body", "payload"]"#) && said.contains(rule), "{said}");
+        let raw = |text: &str| {
+            let text = serde_json::to_string(text).unwrap();
+            let params = format!(r#""transformationsParams":{{"rawPayload":{text}}}"#);
+            let body = format!(r#"{{"eventType":"a","payload":{{}},{params}}}"#);
+            read(body.as_bytes(), MOST * 10).map(drop).map_err(|problem| format!("{problem:?}"))
+        };
+        let said = raw(&odd).unwrap_err();
+        assert!(said.contains(r#""transformationsParams", "rawPayload"]"#), "{said}");
+        assert!(raw(&odd[1..]).is_ok() && raw(&format!("{odd}x")).is_ok(), "no JSON");
+    }
 }
 
 #[test]

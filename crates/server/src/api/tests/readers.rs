@@ -5,19 +5,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::alert::route::Route;
+use domain::alert::rule::Rule;
 use domain::event_type::EventType;
 use resilience::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::document;
 use crate::api::{
-    applications, endpoint_secrets, endpoint_spec, event_types, letter_replays, message_in, usage,
+    alert_spec, applications, endpoint_secrets, endpoint_spec, event_types, letter_replays,
+    message_in, usage,
 };
 use crate::config::Settings;
 use crate::config::raw::Raw;
 use crate::http::fields::{Fields, asked};
 use crate::http::problem::Problem;
-use crate::schema_check::{SchemaCheck, Validation};
 
 type Read = fn(&[u8]) -> Result<(), Problem>;
 
@@ -25,10 +27,13 @@ const APPLICATION: &str = r#"{"name":"a"}"#;
 const ENDPOINT: &str = r#"{"url":"https://example.com/"}"#;
 const EVENT_TYPE: &str = r#"{"description":""}"#;
 const SPAN: &str = r#"{"since":"2027-01-01T00:00:00Z","until":"2027-01-02T00:00:00Z"}"#;
+const RULE: &str = r#"{"condition":"dead_letters"}"#;
+const ROUTE: &str = r#"{"channel":"email","to":["a@example.com"]}"#;
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-/// Shapes, how they are read, and the least that can be read.
-const ALL: [(&str, Read, &str); 10] = [
+/// Shapes, how they are read, and the least that can be read. Which fields of a route or a silence
+/// of alerts are required depends on the others.
+const ALL: [(&str, Read, &str); 13] = [
     ("ApplicationIn", |body| application(body, None), APPLICATION),
     ("ApplicationPatch", |body| application(body, Some(APPLICATION)), "{}"),
     ("EndpointIn", new_endpoint, ENDPOINT),
@@ -38,6 +43,9 @@ const ALL: [(&str, Read, &str); 10] = [
     ("EventTypePatch", |body| event_type(body, Some(EVENT_TYPE)), "{}"),
     ("DeadLettersReplayIn", |body| letter_replays::read(body).map(drop), "{}"),
     ("AppUsageStatsIn", |body| usage::read(body, NOW).map(drop), SPAN),
+    ("AlertRuleIn", |body| rule(body, None), RULE),
+    ("AlertRulePatch", |body| rule(body, Some(RULE)), "{}"),
+    ("AlertRoutePatch", |body| route(body, Some(ROUTE)), "{}"),
     ("MessageIn", message, r#"{"eventType":"a","payload":{}}"#),
 ];
 
@@ -67,12 +75,25 @@ fn new_endpoint(body: &[u8]) -> Result<(), Problem> {
 
 fn event_type(body: &[u8], old: Option<&str>) -> Result<(), Problem> {
     let read = |body: &[u8], old: Option<&EventType>| {
-        event_types::read_type(
-            Fields::parse(body)?,
-            "a".into(),
-            old,
-            (Timestamp::from_secs(0), &SchemaCheck::new(Validation::Off)),
-        )
+        event_types::read_type(Fields::parse(body)?, "a".into(), old, Timestamp::from_secs(0))
+    };
+    let old = old.map(|old| read(old.as_bytes(), None).unwrap());
+    read(body, old.as_ref()).map(drop)
+}
+
+fn rule(body: &[u8], old: Option<&str>) -> Result<(), Problem> {
+    let rules = settings().alerts.rules;
+    let usual = alert_spec::Usual { rules: &rules, routes: &[] };
+    let read = |text: &[u8], old: Option<&Rule>| {
+        alert_spec::rule_of(Fields::parse(text)?, "a", old, &usual)
+    };
+    let old = old.map(|old| read(old.as_bytes(), None).unwrap());
+    read(body, old.as_ref()).map(drop)
+}
+
+fn route(body: &[u8], old: Option<&str>) -> Result<(), Problem> {
+    let read = |text: &[u8], old: Option<&Route>| {
+        alert_spec::route_of(Fields::parse(text)?, "a", old, (false, true))
     };
     let old = old.map(|old| read(old.as_bytes(), None).unwrap());
     read(body, old.as_ref()).map(drop)

@@ -5,13 +5,13 @@
 
 use domain::attempt::{Attempt, Cut, FailureKind, Outcome};
 use domain::classify::describe;
-use domain::ids::Kind;
+use domain::ids::{Kind, PublicId};
 use resilience::Term;
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::history::AttemptRow;
 
-use super::{time, time_or_none};
+use super::{sent_to, time, time_or_none};
 use crate::api::shapes::{AttemptId, EndpointId, MessageId, Status, StatusText, Time, or_null};
 
 /// What sets a delay, and what cuts an answer's body short.
@@ -66,13 +66,13 @@ pub(crate) struct AttemptOut {
 }
 
 impl AttemptOut {
-    /// With or without the answer's body.
-    pub(crate) fn new(row: AttemptRow, with_content: bool) -> Self {
+    /// One of this organisation, with or without the answer's body.
+    pub(crate) fn new(row: AttemptRow, org: PublicId, with_content: bool) -> Self {
         let attempt = row.attempt;
         let (status, status_text) = status(&attempt);
         let mut shown = Self {
             id: row.id.text(Kind::Attempt),
-            url: row.url,
+            url: sent_to(row.url, org),
             response: String::new(),
             response_status_code: attempt.status(),
             response_duration_ms: u64::try_from(attempt.took.as_millis()).unwrap_or(u64::MAX),

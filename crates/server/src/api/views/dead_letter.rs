@@ -6,13 +6,17 @@
 use domain::dead_letter::DeadLetter;
 use domain::idempotency::delivery_key;
 use domain::ids::{EndpointKey, Kind, MessageKey, PublicId};
+use resilience::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::attempt::AttemptOut;
+use super::edit::EditOut;
 use super::message::PayloadOut;
-use super::{time, time_or_none};
-use crate::api::shapes::{DeadLetterId, DeadReason, EndpointId, EventTypeName, MessageId, Time};
+use super::{sent_to, time, time_or_none};
+use crate::api::shapes::{
+    DeadLetterId, DeadReason, EndpointId, EventTypeName, MessageId, RunId, Time,
+};
 
 /// A dead letter: a row of the list, or one with its payload and every attempt.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -43,9 +47,15 @@ pub(crate) struct DeadLetterOut<'a> {
     last_attempt_at: Option<String>,
     #[schemars(with = "Time")]
     dead_at: String,
+    /// The run of refusals that it is of, if the receiver refused it.
+    #[schemars(with = "Option<RunId>")]
+    run_id: Option<String>,
     /// Of one that is read by its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<PayloadOut<'a>>,
+    /// Of one that is read by its id.
+    #[serde(flatten)]
+    edit: Option<EditOut>,
 }
 
 /// How many there were, or all of them.
@@ -58,8 +68,8 @@ enum Attempts {
 }
 
 impl<'a> DeadLetterOut<'a> {
-    /// A row; `installation` is part of the key that the receiver saw.
-    pub(crate) fn new(letter: DeadLetter, installation: &[u8; 16]) -> Self {
+    /// A row of this organisation; `installation` is part of the key that the receiver saw.
+    pub(crate) fn new(letter: DeadLetter, org: PublicId, installation: &[u8; 16]) -> Self {
         Self {
             id: id_of(letter.message, letter.endpoint),
             msg_id: letter.message_id.text(Kind::Message),
@@ -67,7 +77,7 @@ impl<'a> DeadLetterOut<'a> {
             idempotency_key: delivery_key(installation, &letter.message_id, &letter.endpoint_id),
             event_type: letter.event_type,
             endpoint_id: letter.endpoint_id.text(Kind::Endpoint),
-            url: letter.url,
+            url: sent_to(letter.url, org),
             reason: letter.reason.name(),
             attempts: Attempts::Count(letter.sends),
             last_status_code: letter.last_status,
@@ -75,14 +85,22 @@ impl<'a> DeadLetterOut<'a> {
             first_attempt_at: letter.first_attempt_at.and_then(time_or_none),
             last_attempt_at: letter.last_attempt_at.and_then(time_or_none),
             dead_at: time(letter.dead_at),
+            run_id: letter.run.map(|since| run_id(letter.endpoint, since)),
             payload: None,
+            edit: None,
         }
     }
 
-    /// With its payload and every attempt.
+    /// With its payload, every attempt, and what made its message if that was an edit.
     #[must_use]
-    pub(crate) fn whole(mut self, payload: PayloadOut<'a>, attempts: Vec<AttemptOut>) -> Self {
+    pub(crate) fn whole(
+        mut self,
+        payload: PayloadOut<'a>,
+        attempts: Vec<AttemptOut>,
+        edit: Option<EditOut>,
+    ) -> Self {
         self.payload = Some(payload);
+        self.edit = edit;
         self.attempts = Attempts::All(attempts);
         self
     }
@@ -97,6 +115,26 @@ pub(crate) fn iterator_of(place: u64) -> String {
 pub(crate) fn place_of(iterator: &str) -> Option<u64> {
     let is_hex = iterator.len() == 16 && iterator.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex.then(|| u64::from_str_radix(iterator, 16).ok()).flatten()
+}
+
+/// What is wrong with a text that is none.
+pub(crate) const NO_RUN: &str = "must be the id of a run of refusals";
+
+/// The public id of a run of refusals: its endpoint, and when the first one came.
+pub(crate) fn run_id(endpoint: EndpointKey, since: Timestamp) -> String {
+    let mut rest = [0; 12];
+    rest[..8].copy_from_slice(&endpoint.0.to_be_bytes());
+    PublicId::new(since.as_micros().cast_unsigned(), rest).text(Kind::Run)
+}
+
+/// What is behind the public id of a run.
+pub(crate) fn run_of(id: &str) -> Option<(EndpointKey, Timestamp)> {
+    let id = PublicId::parse(Kind::Run, id)?;
+    let random = id.random();
+    let mut endpoint = [0; 8];
+    endpoint.copy_from_slice(&random[..8]);
+    let since = Timestamp::from_micros(id.key().cast_signed());
+    (random[8..] == [0; 4]).then(|| (EndpointKey(i64::from_be_bytes(endpoint)), since))
 }
 
 /// The public id.
@@ -130,6 +168,9 @@ mod tests {
         }
         assert_eq!(keys_of("dl_x"), None);
         assert_eq!(keys_of(&PublicId::new(1, [1; 12]).text(Kind::DeadLetter)), None);
+        let run = (EndpointKey(7), Timestamp::from_micros(1_800_000_000_000_001));
+        assert_eq!(run_of(&run_id(run.0, run.1)), Some(run));
+        assert_eq!(run_of(&id_of(MessageKey(1), EndpointKey(7))), None, "of a letter");
         assert_eq!(place_of("00000000000000ff"), Some(255));
         for bad in ["", "ff", "+0000000000000ff", "00000000000000fg", "dl_"] {
             assert_eq!(place_of(bad), None, "{bad}");

@@ -1,11 +1,14 @@
 //! An endpoint as the API shows it: the fields that SDKs know, and its own policies beside them.
 //!
-//! A policy field that is `null` is the server's. Whoever may read an endpoint may see its URL.
+//! A policy field that is `null` is the server's. Whoever may read an endpoint may see its URL, but
+//! for routes of alerts, whose URLs are credentials: those show their origin.
 //! Never: show a secret or the value of a custom header; they have routes of their own.
 
 use domain::endpoint::{Disabled, Endpoint, Ordering};
-use domain::ids::Kind;
+use domain::ids::{Kind, PublicId};
+use domain::notice::MANAGEMENT;
 use domain::policy::{BreakerOverrides, RetryOverrides, Strategy};
+use engine::alert::ways;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -53,6 +56,10 @@ pub(crate) struct EndpointOut {
     ordered: Ordered,
     #[schemars(with = "Option<Email>")]
     contact_email: Option<String>,
+    /// Whether dead letters of an outage go back by themselves.
+    auto_replay: Option<bool>,
+    /// Where it is asked whether it is well while nothing is sent to it.
+    health_check_url: Option<String>,
 }
 
 /// `false`, `true` or `"strict"`.
@@ -128,7 +135,20 @@ impl From<&Endpoint> for EndpointOut {
                 Ordering::Strict => Ordered::Name("strict"),
             },
             contact_email: spec.contact_email.as_ref().map(|address| address.as_str().to_owned()),
+            auto_replay: spec.auto_replay,
+            health_check_url: spec.health_check.as_ref().map(|url| url.as_str().to_owned()),
         }
+    }
+}
+
+impl EndpointOut {
+    /// One of this organisation.
+    pub(crate) fn shown(endpoint: &Endpoint, org: PublicId) -> Self {
+        let shown = Self::from(endpoint);
+        if org == MANAGEMENT && ways::route_of(endpoint).is_some() {
+            return Self { url: endpoint.spec.target.origin(), ..shown };
+        }
+        shown
     }
 }
 

@@ -10,15 +10,16 @@ use std::time::Duration;
 use domain::classify::describe;
 use domain::dead_letter::{DeadLetter, DeadReason};
 use domain::delivery::{CancelReason, DeliveryState};
-use domain::endpoint::{Disabled, Endpoint};
+use domain::endpoint::{Disabled, Endpoint, Ordering};
 use domain::ids::Kind;
 use domain::message::Message;
 use domain::policy::RetrySettings;
-use engine::{NextSend, Situation};
+use engine::{Held, HeldBy, NextSend, Situation};
 use resilience::{RetryAfter, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::history::{AttemptRow, DeliveryRow};
+use store::recoveries::Recovery;
 
 use super::attempt::{TERMS, term_name};
 use super::{time, time_or_none};
@@ -56,9 +57,10 @@ pub(crate) struct ExplainOut {
 #[schemars(rename = "DeliveryTermsOut")]
 #[serde(rename_all = "camelCase")]
 struct TermsOut {
-    /// The row's own time; what holds the endpoint comes on top.
-    #[schemars(with = "Time")]
-    due_at: String,
+    /// Its own time, or that of the message that an ordered endpoint tries first, if that is later;
+    /// null when nobody knows that one. What else holds the endpoint comes on top.
+    #[schemars(with = "Option<Time>")]
+    due_at: Option<String>,
     /// Null before the first failure.
     #[schemars(extend("enum" = or_null(&TERMS)))]
     set_by: Option<&'static str>,
@@ -119,6 +121,8 @@ pub(crate) struct Known<'a> {
     pub(crate) delivery: &'a DeliveryRow,
     pub(crate) last: Option<&'a AttemptRow>,
     pub(crate) letter: Option<&'a DeadLetter>,
+    /// What its endpoint is owed after an outage, if it wants that.
+    pub(crate) recovery: Option<Recovery>,
     /// The endpoint's policy.
     pub(crate) retry: RetrySettings,
     pub(crate) situation: Situation,
@@ -156,7 +160,7 @@ impl ExplainOut {
             sentence: because.sentence,
             next_attempt: because.next.filter(|at| *at > known.now).and_then(time_or_none),
             attempts: known.delivery.sends,
-            terms: known.delivery.due_at.filter(|_| pending).map(|due| known.terms(due)),
+            terms: known.delivery.due_at.filter(|_| pending).map(|own| known.terms(own)),
         }
     }
 }
@@ -195,7 +199,7 @@ impl Known<'_> {
             DeadReason::Rejected => "the receiver refused it".to_owned(),
             DeadReason::Gone => "the receiver is gone for good".to_owned(),
             DeadReason::ForbiddenTarget => "its address may not be dialled".to_owned(),
-            DeadReason::Exhausted => match self.retry.attempts_max {
+            DeadReason::Exhausted => match self.retry.sends_max() {
                 1 => "its only attempt was used".to_owned(),
                 most => format!("all {most} attempts were used"),
             },
@@ -211,9 +215,23 @@ impl Known<'_> {
         let then = match self.letter {
             _ if self.message.payload_gone => "Its payload is gone: it cannot be sent again.",
             None => "Its dead letter was deleted: it can be sent again by a resend.",
-            Some(_) => "Replay it once the cause is mended.",
+            Some(letter) => self.way_back(letter),
         };
         Because::new(reason.name(), format!("Dead{at}: {what}{last}. {then}"))
+    }
+
+    /// How a dead letter is sent again.
+    fn way_back(&self, letter: &DeadLetter) -> &'static str {
+        let of_outage = matches!(letter.reason, DeadReason::Exhausted | DeadReason::Expired);
+        let recovery = self.recovery.filter(|it| of_outage && letter.dead_at >= it.since);
+        match recovery.map(|recovery| recovery.ready) {
+            None => "Replay it once the cause is mended.",
+            Some(_) if self.endpoint.spec.disabled.is_some() => {
+                "It goes back by itself once the endpoint is enabled and works; or replay it."
+            }
+            Some(false) => "It goes back by itself once the endpoint works again; or replay it.",
+            Some(true) => "The endpoint works again: it goes back by itself, in its turn.",
+        }
     }
 
     /// What the last attempt came to.
@@ -256,7 +274,22 @@ impl Known<'_> {
         self.waits_for_turn()
     }
 
-    fn terms(&self, due: Timestamp) -> TermsOut {
+    /// When it is due, by its row and by the order of its endpoint.
+    fn due(&self, own: Timestamp) -> Option<Timestamp> {
+        if self.endpoint.spec.ordering == Ordering::Unordered {
+            return Some(own);
+        }
+        match (&self.behind, self.situation.breaker.hold) {
+            (_, Some(Held { by: HeldBy::Head, until: Some(until), .. })) => Some(own.max(until)),
+            // The head's row keeps its place; the last attempt tells when it is tried again.
+            (None, _) => {
+                Some(self.last.and_then(|row| row.next).map_or(own, |(at, _)| own.max(at)))
+            }
+            (Some(_), _) => (own > self.now).then_some(own),
+        }
+    }
+
+    fn terms(&self, own: Timestamp) -> TermsOut {
         let set = self.last.and_then(|row| Some((row, row.next?)));
         let delay = set.map(|(row, (at, _))| {
             let ended = row.attempt.started_at.plus(row.attempt.took);
@@ -264,7 +297,7 @@ impl Known<'_> {
         });
         let hint = self.last.map(|row| row.attempt.retry_after());
         TermsOut {
-            due_at: time(due),
+            due_at: self.due(own).and_then(time_or_none),
             set_by: set.map(|(_, (_, term))| term_name(term)),
             delay_ms: delay.map(millis),
             retry_after_s: match hint {
@@ -274,7 +307,7 @@ impl Known<'_> {
             strategy: self.retry.strategy.name(),
             base: duration_text(self.retry.base),
             cap: duration_text(self.retry.cap),
-            attempts_max: self.retry.attempts_max,
+            attempts_max: self.retry.sends_max(),
             age_max: duration_text(self.retry.age_max),
         }
     }

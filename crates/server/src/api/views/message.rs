@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::value::RawValue;
 
+use super::edit::EditOut;
 use super::{time, time_or_none};
 use crate::api::shapes::{Channel, EventTypeName, MessageId, Object, Tag, Time};
 
@@ -41,6 +42,9 @@ pub(crate) struct MessageOut<'a> {
     #[schemars(with = "MessageId")]
     #[serde(skip_serializing_if = "Option::is_none")]
     edited_from: Option<String>,
+    /// Of one that is read by its id.
+    #[serde(flatten)]
+    edit: Option<EditOut>,
 }
 
 /// A payload.
@@ -107,6 +111,7 @@ impl<'a> MessageOut<'a> {
             tags: (!spec.tags.is_empty()).then_some(&spec.tags[..]),
             deliver_at: spec.deliver_at.and_then(time_or_none),
             edited_from: None,
+            edit: None,
         }
     }
 
@@ -115,6 +120,12 @@ impl<'a> MessageOut<'a> {
         let payload = PayloadOut::stored(message, with_content);
         let edited_from = message.edited_from.map(|id| id.text(Kind::Message));
         Self { edited_from, ..Self::new(message.id, message.accepted_at, &message.spec, payload) }
+    }
+
+    /// The same with what made it, if that was an edit.
+    #[must_use]
+    pub(crate) fn with_edit(self, edit: Option<EditOut>) -> Self {
+        Self { edit, ..self }
     }
 }
 

@@ -9,8 +9,9 @@ use domain::notice::{LastAttempt, NAMES, Named, News, Notice};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::dead_letter::run_id;
 use super::time;
-use crate::api::shapes::{AppId, AttemptId, EndpointId, MessageId, Time};
+use crate::api::shapes::{AppId, AttemptId, EndpointId, MessageId, RunId, Time};
 
 /// What happened in an organisation.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -57,6 +58,14 @@ struct Data<'a> {
     #[schemars(with = "Time")]
     #[serde(skip_serializing_if = "Option::is_none")]
     open_until: Option<String>,
+    /// Of a run of refusals: the dead letters of it are listed and put back by this.
+    #[schemars(with = "RunId")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<String>,
+    /// Of a run of refusals: when the first of them came.
+    #[schemars(with = "Time")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused_since: Option<String>,
 }
 
 /// The last attempt of a delivery.
@@ -90,6 +99,10 @@ pub(crate) fn payload(notice: &Notice) -> Bytes {
         News::EndpointDisabled { .. } => (false, true),
         _ => (false, false),
     };
+    let run = match news {
+        News::RefusalsHeld(run) | News::RefusalsEnded(run) => Some(run),
+        _ => None,
+    };
     let id = |named: &Named, kind: Kind| named.0.text(kind);
     let message = notice.message.as_ref().filter(|_| is_attempt);
     let data = Data {
@@ -114,6 +127,8 @@ pub(crate) fn payload(notice: &Notice) -> Bytes {
             News::BreakerOpened { until } => Some(time(until)),
             _ => None,
         },
+        run_id: run.map(|run| run_id(run.endpoint, run.since)),
+        refused_since: run.map(|run| time(run.since)),
     };
     // Texts and numbers alone, so this cannot fail.
     serde_json::to_vec(&NoticeOut { name: news.name(), data }).unwrap_or_default().into()
@@ -121,7 +136,8 @@ pub(crate) fn payload(notice: &Notice) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use domain::ids::PublicId;
+    use domain::ids::{EndpointKey, PublicId};
+    use domain::notice::Run;
     use resilience::Timestamp;
     use serde_json::{Value, json};
 
@@ -176,6 +192,14 @@ mod tests {
                 data["failSince"] = json!(since);
             }
             assert_eq!(shown(news, None, Some(last)), json!({"type": news.name(), "data": data}));
+        }
+        let run = Run { endpoint: EndpointKey(7), since: at };
+        for news in [News::RefusalsHeld(run), News::RefusalsEnded(run)] {
+            let data = json!({
+                "appId": app, "appUid": null, "endpointId": endpoint, "endpointUid": null,
+                "runId": run_id(run.endpoint, at), "refusedSince": text,
+            });
+            assert_eq!(shown(news, None, None), json!({"type": news.name(), "data": data}));
         }
         let attempt = json!({
             "id": id(5, Kind::Attempt), "responseStatusCode": 503, "timestamp": text,

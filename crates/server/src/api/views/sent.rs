@@ -4,6 +4,7 @@
 //! held.
 
 use domain::endpoint::Endpoint;
+use domain::ids::PublicId;
 use engine::NextSend;
 use resilience::Timestamp;
 use schemars::JsonSchema;
@@ -88,7 +89,7 @@ impl<'a> SentOut<'a> {
 impl DestinationOut {
     /// An endpoint, perhaps a deleted one: what waits for that is cancelled when it is next read.
     pub(crate) fn new(
-        (endpoint, next, now): (&Endpoint, NextSend, Timestamp),
+        (endpoint, org, next, now): (&Endpoint, PublicId, NextSend, Timestamp),
         delivery: &DeliveryRow,
         (deleted, expanded): (bool, bool),
     ) -> Self {
@@ -99,7 +100,7 @@ impl DestinationOut {
         let is_sent_to = !deleted && endpoint.spec.disabled.is_none();
         let due_at = delivery.due_at.filter(|_| is_sent_to).and_then(|due| next.of(due, now));
         Self {
-            endpoint: EndpointOut::from(endpoint),
+            endpoint: EndpointOut::shown(endpoint, org),
             standing: StandingOut::new(standing, due_at, expanded),
         }
     }

@@ -7,9 +7,9 @@
 use domain::ids::{Kind, key_time};
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::tasks::{Task, TaskKind, TaskStatus};
+use store::tasks::{Task, TaskKind, TaskStatus, Work};
 
-use super::time;
+use super::{time, time_or_none};
 use crate::api::shapes::{TaskId, Time};
 
 /// What is shown as running, finished and failed.
@@ -21,7 +21,7 @@ pub(crate) const NAMES: [&str; 4] =
 /// The name of a kind of task.
 pub(crate) const fn name_of(kind: TaskKind) -> &'static str {
     match kind {
-        TaskKind::Recover => "endpoint.recover",
+        TaskKind::Recover | TaskKind::Outage => "endpoint.recover",
         TaskKind::Missing => "endpoint.replay",
         TaskKind::Again | TaskKind::DeadLetters => "endpoint.bulk-replay",
         TaskKind::Purge => "application.purge_content",
@@ -33,7 +33,7 @@ pub(crate) const fn status_of(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Running => "running",
         TaskStatus::Finished => "finished",
-        TaskStatus::Failed | TaskStatus::Cancelled => "failed",
+        TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Stopped => "failed",
     }
 }
 
@@ -74,6 +74,13 @@ struct Data {
     messages_purged: Option<u64>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cancelled: bool,
+    /// It began by itself, after an outage of its endpoint.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    automatic: bool,
+    /// When that outage began: what died since goes back.
+    #[schemars(with = "Time")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outage_since: Option<String>,
     /// Why it could not go on.
     #[schemars(with = "String")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +105,12 @@ impl TaskOut {
                 failed: task.tally.failed,
                 messages_sent: (!purges).then_some(done),
                 messages_purged: purges.then_some(done),
-                cancelled: task.status == TaskStatus::Cancelled,
+                cancelled: matches!(task.status, TaskStatus::Cancelled | TaskStatus::Stopped),
+                automatic: kind == TaskKind::Outage,
+                outage_since: match task.spec.work {
+                    Work::Outage(since) => time_or_none(since),
+                    _ => None,
+                },
                 error: task.error,
             },
             created_at: time(key_time(task.id.key())),

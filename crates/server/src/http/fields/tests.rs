@@ -59,13 +59,23 @@ fn all_faults_are_gathered() {
 }
 
 #[test]
-fn aliases_are_tried_in_order() {
-    let mut body = fields(r#"{"rateLimit":5,"throttleRate":7}"#);
-    let rate = body.nullable(&["throttleRate", "rateLimit"], None, whole::<u16>(1..=65_535));
-    assert_eq!(rate, Some(7));
-    let mut body = fields(r#"{"rateLimit":5}"#);
-    let rate = body.nullable(&["throttleRate", "rateLimit"], None, whole::<u16>(1..=65_535));
-    assert_eq!(rate, Some(5));
+fn a_field_under_two_names_has_one_value() {
+    for (json, rate) in [
+        (r#"{"rateLimit":5}"#, Some(5)),
+        (r#"{"rateLimit": 7,"throttleRate":7}"#, Some(7)),
+        (r#"{"rateLimit":null,"throttleRate":null}"#, None),
+    ] {
+        let mut body = fields(json);
+        let read = body.nullable(&["throttleRate", "rateLimit"], None, whole::<u16>(1..=65_535));
+        assert_eq!(read, rate, "{json}");
+        assert!(body.finish().is_ok(), "{json}");
+    }
+    for json in [r#"{"rateLimit":5,"throttleRate":7}"#, r#"{"throttleRate":null,"rateLimit":5}"#] {
+        let mut body = fields(json);
+        body.nullable(&["throttleRate", "rateLimit"], None, whole::<u16>(1..=65_535));
+        let said = format!("{:?}", body.finish().unwrap_err());
+        assert!(said.contains(r#"["body", "rateLimit"], msg: "must not differ"#), "{said}");
+    }
 }
 
 #[test]

@@ -93,6 +93,7 @@ fn a_grant_is_what_a_caller_may_do() {
         feature_flags: vec!["beta".to_owned()],
         session: Some("s".to_owned()),
         read_only: true,
+        capabilities: Some(vec![Capability::ViewBase]),
         good_for: Duration::from_secs(3_600),
     };
     let claims = Tokens::claims((DEFAULT_ORG, Some(APP)), &grant, NOW).unwrap();
@@ -100,7 +101,11 @@ fn a_grant_is_what_a_caller_may_do() {
     assert_eq!(tokens.signed(&claims).as_ref(), Some(&token), "the same again");
     let caller = tokens.check(&token, NOW).unwrap();
     assert_eq!((&caller.feature_flags, &caller.session), (&grant.feature_flags, &grant.session));
-    assert_eq!(caller.full_access().unwrap_err().status().as_u16(), 403);
+    assert_eq!(caller.capabilities, grant.capabilities);
+    let status = |may: Result<(), Problem>| may.unwrap_err().status().as_u16();
+    assert_eq!(status(caller.may(&Method::POST, "/api/v1/app/{app}/endpoint")), 403);
+    assert_eq!(status(caller.may_see_secrets()), 403);
+    assert!(caller.may(&Method::POST, LOGOUT).is_ok() && caller.may(&Method::GET, "").is_ok());
     assert_eq!(caller.until, Timestamp::from_secs(NOW.as_secs() + 3_600 + LEEWAY_SECS));
     assert!(tokens.check(&token, caller.until).is_err());
 }

@@ -54,7 +54,7 @@ async fn all_that_there_is_comes_over_once() {
     let first = svix.import(&server, &[]);
     assert_eq!(first.code, 1, "an event type and three endpoints are refused: {}", first.err);
     for (kind, expected) in
-        [("event types", [2, 0, 0, 1]), ("applications", [2, 0, 0, 0]), ("endpoints", [2, 0, 0, 3])]
+        [("event types", [3, 0, 0, 1]), ("applications", [2, 0, 0, 0]), ("endpoints", [2, 0, 0, 3])]
     {
         assert_eq!(counts(&first.out, kind), expected, "{}", first.out);
     }
@@ -169,6 +169,58 @@ async fn what_was_changed_since_is_left_alone_and_named() {
     assert!(said("app_1").contains("name"), "{report}");
     let kept = server.get(path).await.expect(200);
     assert_eq!(kept["description"], "Mine");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_row_that_cannot_be_taken_over_keeps_no_other_back() {
+    let (svix, server) = (Svix::start(), Server::start().await);
+    svix.postgres.sql(
+        &svix.url,
+        r#"INSERT INTO application (id, org_id, uid, name, rate_limit, deleted) VALUES
+             ('app_5', 'org_a', '..', 'Dots', NULL, false);
+           INSERT INTO endpoint (id, app_id, key, url, uid, event_types_ids, headers) VALUES
+             ('ep_10', 'app_2', decode(repeat('88', 24), 'hex'), 'https://example.com/', '.', NULL, NULL),
+             ('ep_11', 'app_5', decode(repeat('88', 24), 'hex'), 'https://example.com/', NULL, NULL, NULL),
+             ('ep_12', 'app_2', decode(repeat('88', 24), 'hex'), 'https://example.com/', NULL, '["..", "a"]', NULL),
+             ('ep_13', 'app_2', decode(repeat('88', 24), 'hex'), 'https://example.com/', NULL, NULL, '{"X": 5}'),
+             ('ep_14', 'app_2', decode(repeat('88', 24), 'hex'), 'ftp://example.com/', NULL, '["never.x"]', NULL),
+             ('ep_15', 'app_2', decode(repeat('88', 24), 'hex'), 'https://u:p%3A@example.com/', NULL, '["never.y"]',
+              '{"Host": "other.example", "X-Own": "1"}');
+           UPDATE applicationmetadata SET data = '{"plan": 5}';"#,
+    );
+    let report = svix.import(&server, &[]);
+    assert_eq!(report.code, 1, "{}", report.err);
+    assert_eq!(counts(&report.out, "event types"), [4, 0, 0, 1], "{}", report.out);
+    assert_eq!(counts(&report.out, "applications"), [2, 0, 0, 1], "{}", report.out);
+    assert_eq!(counts(&report.out, "endpoints"), [3, 0, 0, 8], "{}", report.out);
+    for said in [
+        "application app_5 refused: `..` is no id",
+        "endpoint ep_10 refused: `.` is no id",
+        "endpoint ep_11 refused: its application is refused",
+        "endpoint ep_12 refused: event type ..:",
+        "endpoint ep_13 refused: a column holds something else",
+        "endpoint ep_14 refused: url",
+        "endpoint ep_15: the user in its URL is an authorization header now",
+        "endpoint ep_15: its header Host is left out",
+        "application app_1: its metadata plan is no text",
+        "event type never.y: an endpoint names it",
+    ] {
+        assert!(report.out.contains(said), "{said}: {}", report.out);
+    }
+    assert!(!report.out.contains("never.x"), "{}", report.out);
+    server.get("/event-type/never.x").await.expect(404);
+    server.get("/event-type/a").await.expect(404);
+    assert_eq!(server.get("/app/acme").await.expect(200)["metadata"], json!({"plan": "5"}));
+    let path = "/app/svix-app_2/endpoint/svix-ep_15";
+    assert_eq!(server.get(path).await.expect(200)["url"], "https://example.com/");
+    let headers = server.get(&format!("{path}/headers")).await.expect(200);
+    assert_eq!(headers["headers"], json!({"X-Own": "1"}));
+    assert_eq!(headers["sensitive"], json!(["Authorization"]));
+    let mapping = std::fs::read_to_string(server.dir().join("svix-mapping.csv")).unwrap();
+    assert_eq!(mapping.lines().count(), 6, "{mapping}");
+    let second = svix.import(&server, &[]);
+    assert_eq!(counts(&second.out, "endpoints"), [0, 3, 0, 8], "{}", second.out);
+    assert_eq!(counts(&second.out, "applications"), [0, 2, 0, 1], "{}", second.out);
 }
 
 #[tokio::test(flavor = "multi_thread")]

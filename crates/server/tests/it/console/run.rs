@@ -8,23 +8,23 @@ use crate::support::Server;
 
 /// How a command ended.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) code: i32,
-    pub(super) out: String,
-    pub(super) err: String,
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Ended {
     /// What it printed, if it succeeded.
     #[track_caller]
-    pub(super) fn ok(self) -> String {
+    pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, 0, "{}{}", self.out, self.err);
         self.out
     }
 }
 
 /// The command, not yet started.
-pub(super) fn command(server: &Server, arguments: &[&str]) -> Command {
+pub(crate) fn command(server: &Server, arguments: &[&str]) -> Command {
     let mut command = Command::new(crate::support::server::PEYK);
     command.args(arguments).current_dir(server.dir()).env_clear().stdin(Stdio::null());
     command.env("PEYK_SERVER", format!("http://{}", server.address()));
@@ -33,12 +33,12 @@ pub(super) fn command(server: &Server, arguments: &[&str]) -> Command {
 }
 
 /// Runs a command to its end.
-pub(super) fn peyk(server: &Server, arguments: &[&str]) -> Ended {
+pub(crate) fn peyk(server: &Server, arguments: &[&str]) -> Ended {
     peyk_with(server, arguments, |_| {})
 }
 
 /// Runs a changed command to its end.
-pub(super) fn peyk_with(
+pub(crate) fn peyk_with(
     server: &Server,
     arguments: &[&str],
     change: impl FnOnce(&mut Command),

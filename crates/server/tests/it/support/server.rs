@@ -5,6 +5,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -31,7 +32,7 @@ const QUICK: [(&str, &str); 7] = [
 
 /// A server that runs, and a token for it.
 pub(crate) struct Server {
-    child: Option<Child>,
+    child: Mutex<Option<Child>>,
     dir: tempfile::TempDir,
     settings: Vec<(String, String)>,
     /// Said to the shell before it becomes the server.
@@ -92,7 +93,7 @@ impl Server {
     pub(crate) async fn after(before: &'static str, settings: &[(&str, &str)]) -> Self {
         let pairs = QUICK.iter().chain(settings);
         let mut server = Self {
-            child: None,
+            child: Mutex::default(),
             dir: tempfile::tempdir().unwrap(),
             settings: pairs.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
             before,
@@ -142,7 +143,7 @@ impl Server {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("listening on http://");
         self.address = address.unwrap_or_else(|| panic!("{line:?}: {}", self.log())).to_owned();
-        self.child = Some(child);
+        *self.child.get_mut().unwrap() = Some(child);
     }
 
     /// Everything it logged.
@@ -172,12 +173,12 @@ impl Server {
 
     /// Its process.
     pub(crate) fn id(&self) -> u32 {
-        self.child.as_ref().unwrap().id()
+        self.child.lock().unwrap().as_ref().unwrap().id()
     }
 
     /// Kills it as the system would.
     pub(crate) fn kill(&mut self) {
-        let mut child = self.child.take().unwrap();
+        let mut child = self.child.get_mut().unwrap().take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -197,7 +198,13 @@ impl Server {
     /// Asks it to stop and waits until it has.
     pub(crate) fn stop(&mut self) -> Option<i32> {
         self.terminate();
-        self.child.take().unwrap().wait().unwrap().code()
+        self.child.get_mut().unwrap().take().unwrap().wait().unwrap().code()
+    }
+
+    /// The status with which it ended by itself, if it did.
+    pub(crate) fn ended(&self) -> Option<Option<i32>> {
+        let status = self.child.lock().unwrap().as_mut().unwrap().try_wait().unwrap();
+        status.map(|status| status.code())
     }
 
     /// Starts it again after [`Server::stop`] or [`Server::kill`].
@@ -238,6 +245,14 @@ impl Server {
         let (parts, body) = response.into_parts();
         let body = body.collect().await.ok()?.to_bytes();
         Some(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
+    }
+
+    /// GET of anything.
+    pub(crate) async fn fetch(&self, url: &str) -> Answer {
+        let request = Request::builder().uri(url).body(Full::new(Bytes::new())).unwrap();
+        let (parts, body) = self.client.request(request).await.unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -365,7 +380,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
+        if let Some(mut child) = self.child.get_mut().unwrap().take() {
             let _gone = child.kill();
             let _gone = child.wait();
         }

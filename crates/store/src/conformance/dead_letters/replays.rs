@@ -10,7 +10,7 @@ use domain::ids::MessageKey;
 use super::super::world::World;
 use super::super::{Case, cases, samples};
 use super::{letter, list, messages, replay};
-use crate::dead_letters::{DeadFilter, Replayed};
+use crate::dead_letters::{DeadFilter, Edited, Replayed};
 use crate::inbox::{Accepted, NewMessage};
 use crate::ledger::{Follow, Recorded};
 
@@ -163,16 +163,19 @@ async fn an_edited_replay_supersedes(world: World) {
     let mut edited = world.message(&app);
     edited.targets.truncate(1);
     edited.edited_from = Some(original);
-    let replay = async |edited| {
-        let letters = &world.stores.dead_letters;
+    let letters = &world.stores.dead_letters;
+    let replay = async |message| {
+        let edited = Edited { message, edit: samples::edit() };
         letters.replay_edited(row.message, row.endpoint, edited).await.unwrap()
     };
     let accepted = replay(edited.clone()).await;
     let Some(Accepted::New { key, .. }) = accepted else { panic!("{accepted:?}") };
     let told = world.told.take_fresh();
     let told: Vec<_> = told.iter().map(|new| (new.pending.message, new.pending.trigger)).collect();
-    assert_eq!(told, [(key, Trigger::Replay)]);
+    assert_eq!(told, [(key, Trigger::Asked)]);
     assert_eq!(world.read(app.app.key, key).await.edited_from, Some(original));
+    assert_eq!(letters.edit(key).await.unwrap(), Some(samples::edit()));
+    assert_eq!(letters.edit(row.message).await.unwrap(), None, "nobody edited that one");
     let superseded = Some(DeliveryState::Cancelled(CancelReason::Superseded));
     assert_eq!(world.state(row.message, row.endpoint).await, superseded);
     assert_eq!(letter(&world, &row).await, None);
@@ -188,12 +191,13 @@ async fn an_edited_replay_that_is_not_accepted_leaves_the_letter(world: World) {
     world.bury(row).await;
     let stale = NewMessage { app_version: app.app.version - 1, ..world.message(&app) };
     let letters = &world.stores.dead_letters;
-    let refused = letters.replay_edited(row.message, row.endpoint, stale).await.unwrap();
+    let edited = |message| Edited { message, edit: samples::edit() };
+    let refused = letters.replay_edited(row.message, row.endpoint, edited(stale)).await.unwrap();
     assert_eq!(refused, Some(Accepted::Stale));
     assert_eq!(messages(&world, DeadFilter::default()).await, [row.message]);
     assert_eq!(world.rows(row.endpoint).await, []);
     let pending = world.one(&app).await;
-    let edited = world.message(&app);
+    let edited = edited(world.message(&app));
     let refused = letters.replay_edited(pending.message, pending.endpoint, edited).await.unwrap();
     assert_eq!(refused, None, "a pending one is not replayed");
     assert_eq!(world.rows(row.endpoint).await, [pending]);

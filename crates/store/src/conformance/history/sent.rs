@@ -148,7 +148,7 @@ async fn more_attempts_than_a_piece_are_all_counted(world: World) {
     let app = world.app(1).await;
     let to = app.endpoints[0].key;
     world.post_many(&app, 1_100).await;
-    let mut rows = world.stores.queue.due(to, world.now(), 2_000).await.unwrap().rows;
+    let mut rows = world.stores.queue.due(to, world.now().into(), 2_000).await.unwrap().rows;
     assert_eq!(rows.len(), 1_100);
     while !rows.is_empty() {
         let piece = rows.split_off(rows.len().saturating_sub(500));

@@ -36,7 +36,7 @@ async fn a_named_time_is_when_it_is_due_and_its_age_begins(mut world: World) {
     for endpoint in &app.endpoints {
         let row = world.row(message, endpoint.key).await.unwrap();
         assert_eq!((row.due_at, row.age_from, row.sends), (at, at, 0));
-        let due = world.stores.queue.due(endpoint.key, world.now(), 10).await.unwrap();
+        let due = world.stores.queue.due(endpoint.key, world.now().into(), 10).await.unwrap();
         assert_eq!((due.rows, due.next_due), (Vec::new(), Some(at)));
     }
     let rows = world.stores.history.deliveries(message).await.unwrap();

@@ -19,6 +19,7 @@ pub const CASES: &[Case] = cases![
     every_field_of_an_answer_is_kept,
     every_kind_of_failure_is_kept,
     every_term_is_kept,
+    an_attempt_whose_row_keeps_its_place_tells_when_it_is_tried_again,
     the_url_is_the_one_it_was_sent_to,
     hr_05_bodies_are_kept_byte_for_byte,
     attempt_numbers_are_unique,
@@ -81,11 +82,26 @@ async fn every_term_is_kept(world: World) {
     {
         let row = world.one(&app).await;
         let attempt = Attempt { resent, ..samples::timed_out(&row, world.now()) };
-        let follow = Follow::Retry { due_at, budget_used: 1, delay: Duration::ZERO, term };
+        let (tried_at, delay) = (due_at, Duration::ZERO);
+        let follow = Follow::Retry { due_at, tried_at, budget_used: 1, delay, term };
         world.record(world.result(row, Some(attempt.clone()), follow)).await;
         let found = world.attempts(row.message).await.pop().unwrap();
         assert_eq!((found.next, found.attempt), (Some((due_at, term)), attempt));
     }
+}
+
+async fn an_attempt_whose_row_keeps_its_place_tells_when_it_is_tried_again(world: World) {
+    let app = world.app(1).await;
+    let row = world.one(&app).await;
+    let tried_at = row.due_at.plus(Duration::from_secs(3_600));
+    let (budget_used, delay, term) = (1, Duration::from_secs(3_600), Term::Backoff);
+    let follow = Follow::Retry { due_at: row.due_at, tried_at, budget_used, delay, term };
+    let attempt = samples::timed_out(&row, world.now());
+    world.record(world.result(row, Some(attempt), follow)).await;
+    let found = world.attempts(row.message).await.pop().unwrap();
+    assert_eq!(found.next, Some((tried_at, term)));
+    let kept = world.stores.history.deliveries(row.message).await.unwrap();
+    assert_eq!(kept[0].due_at, Some(row.due_at));
 }
 
 async fn the_url_is_the_one_it_was_sent_to(world: World) {

@@ -2,10 +2,13 @@
 //!
 //! Never: a case about whom it goes to.
 
+use std::time::Duration;
+
 use domain::application::AppSnapshot;
 use domain::delivery::Pending;
 use domain::ids::EndpointKey;
-use domain::notice::News;
+use domain::notice::{News, Run};
+use resilience::Timestamp;
 
 use super::{taken, teller, waiting};
 use crate::conformance::world::World;
@@ -23,6 +26,7 @@ pub const CASES: &[Case] = cases![
     mails_are_paged_and_leave_one_by_one,
     every_kind_of_mail_survives_a_restart,
     the_organisation_is_told_too,
+    the_organisation_is_told_of_runs_of_refusals,
 ];
 
 /// An application with `count` endpoints that name whom to write to.
@@ -203,7 +207,7 @@ async fn the_organisation_is_told_too(world: World) {
     for kept in waiting(&world).await {
         world.stores.notices.discard(kept.place).await.unwrap();
     }
-    let lane = samples::lane(app.endpoints[0].key);
+    let lane = LaneState { rejected_since: None, ..samples::lane(app.endpoints[0].key) };
     keep(&world, lane.clone()).await;
     keep(&world, samples::bare_lane(app.endpoints[0].key)).await;
     let told = taken(&world).await;
@@ -211,4 +215,41 @@ async fn the_organisation_is_told_too(world: World) {
     let id = app.endpoints[0].id;
     assert_eq!(named, [(suspended(&lane), id), (News::EndpointResumed, id)]);
     assert!(told.iter().all(|notice| (&notice.message, &notice.attempt) == (&None, &None)));
+}
+
+async fn the_organisation_is_told_of_runs_of_refusals(world: World) {
+    let app = app(&world, 1).await;
+    teller(&world).await;
+    let row = world.one(&app).await;
+    let endpoint = row.endpoint;
+    let (first, second) = (world.now(), world.now().plus(Duration::from_micros(1)));
+    let run = |since| Run { endpoint, since };
+    let lane = |since: Option<Timestamp>| LaneState {
+        rejected_until: since,
+        rejected_since: since,
+        ..samples::bare_lane(endpoint)
+    };
+    // With the result that led to it, and by itself.
+    let record = world.result(
+        row,
+        Some(samples::answered(&row, 400, world.now())),
+        samples::retry(world.now(), 1),
+    );
+    assert_eq!(
+        world.record(Record { lane: Some(lane(Some(first))), ..record }).await,
+        Recorded::Applied
+    );
+    let mut told = vec![News::RefusalsHeld(run(first))];
+    for (since, more) in [
+        (Some(first), vec![]),
+        (Some(second), vec![News::RefusalsEnded(run(first)), News::RefusalsHeld(run(second))]),
+        (None, vec![News::RefusalsEnded(run(second))]),
+        (None, vec![]),
+    ] {
+        keep(&world, lane(since)).await;
+        told.extend(more);
+        let found: Vec<_> = waiting(&world).await.iter().map(|kept| kept.notice.news).collect();
+        assert_eq!(found, told);
+    }
+    assert_eq!(mails(&world).await, [], "no letter is written of it");
 }

@@ -115,7 +115,7 @@ async fn what_is_missing_is_sent_once(world: World) {
     assert_eq!(advance(&world, &task, endpoint, &acts).await, all_of(&[missed]));
     assert_eq!(tally(&world, &task).await, (1, 0));
     let row = world.row(missed, endpoint).await.unwrap();
-    assert_eq!((row.sends, row.trigger, row.age_from), (0, Trigger::Replay, world.now()));
+    assert_eq!((row.sends, row.trigger, row.age_from), (0, Trigger::Asked, world.now()));
     assert_eq!(world.rows(endpoint).await.len(), 2);
     assert_eq!(world.state(missed, endpoint).await, Some(DeliveryState::Pending));
     world.deliver(row).await;

@@ -7,9 +7,11 @@ use std::collections::HashSet;
 use domain::attempt::{Attempt, Outcome};
 use domain::delivery::Pending;
 use resilience::{Term, Timestamp};
+use tokio_postgres::Row;
 
 use super::Drawn;
 use crate::ledger::{Follow, Record};
+use crate::postgres::columns::{Columns, Script};
 use crate::postgres::conn::{all, exists};
 use crate::postgres::deliveries::sends;
 use crate::postgres::fault::Fault;
@@ -19,15 +21,8 @@ use crate::stored::codes::Code as _;
 use crate::stored::fault::corrupt;
 use crate::stored::numbers::{micros, retry_after_code};
 
-const INSERT: &str = "INSERT INTO attempt (key, message, endpoint, n, started_at, took, retry_after, next_due, random, manual,
-         status, failure, cut, next_term, resent, text, body)
-     SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::bigint[],
-         $7::bigint[], $8::timestamptz[], $9::bytea[], $10::smallint[], $11::smallint[], $12::smallint[],
-         $13::smallint[], $14::smallint[], $15::bool[], $16::text[], $17::bytea[])
-     ON CONFLICT DO NOTHING RETURNING key";
-
 /// An attempt to keep.
-struct Kept<'r> {
+pub(in crate::postgres) struct Kept<'r> {
     key: u64,
     row: &'r Pending,
     attempt: &'r Attempt,
@@ -37,9 +32,9 @@ struct Kept<'r> {
 }
 
 impl<'r> Kept<'r> {
-    fn of(record: &'r Record, attempt: &'r Attempt, key: u64) -> Self {
+    pub(in crate::postgres) fn of(record: &'r Record, attempt: &'r Attempt, key: u64) -> Self {
         let next = match &record.follow {
-            Follow::Retry { due_at, term, .. } => Some((*due_at, *term)),
+            Follow::Retry { tried_at, term, .. } => Some((*tried_at, *term)),
             _ => None,
         };
         let (row, random, number) = (&record.pending, &record.random, attempt.number);
@@ -117,65 +112,87 @@ impl Tx {
         if kept.is_empty() {
             return Ok(HashSet::new());
         }
-        let facts: Vec<Facts<'_>> = kept.iter().map(|kept| facts(kept.attempt)).collect();
-        let keys: Vec<i64> = kept.iter().map(|kept| kept.key.cast_signed()).collect();
-        let messages: Vec<i64> = kept.iter().map(|kept| kept.row.message.0.cast_signed()).collect();
-        let endpoints: Vec<i64> = kept.iter().map(|kept| kept.row.endpoint.0).collect();
-        let numbers: Vec<i64> = kept.iter().map(|kept| i64::from(kept.number)).collect();
-        let started: Vec<At> = kept.iter().map(|kept| At(kept.attempt.started_at)).collect();
-        let took: Vec<i64> = kept.iter().map(|kept| micros(kept.attempt.took)).collect();
-        let hints: Vec<Option<i64>> =
-            kept.iter().map(|kept| retry_after_code(kept.attempt.retry_after())).collect();
-        let due: Vec<Option<At>> =
-            kept.iter().map(|kept| kept.next.map(|(at, _)| At(at))).collect();
-        let random: Vec<&[u8]> = kept.iter().map(|kept| &kept.random[..]).collect();
-        let manual: Vec<i16> = kept.iter().map(|kept| small(kept.attempt.trigger.code())).collect();
-        let status: Vec<i16> =
-            kept.iter().map(|kept| small(i64::from(kept.attempt.status()))).collect();
-        let failures: Vec<Option<i16>> = facts.iter().map(|facts| facts.failure).collect();
-        let cuts: Vec<Option<i16>> = facts.iter().map(|facts| facts.cut).collect();
-        let terms: Vec<Option<i16>> =
-            kept.iter().map(|kept| kept.next.map(|(_, term)| small(term.code()))).collect();
-        let resent: Vec<bool> = kept.iter().map(|kept| kept.attempt.resent).collect();
-        let texts: Vec<_> = facts.iter().map(|facts| facts.text.map(text)).collect();
-        let bodies: Vec<Option<&[u8]>> = facts.iter().map(|facts| facts.body).collect();
-        let inserted = all(
-            self.conn(),
-            INSERT,
-            &[
-                &keys, &messages, &endpoints, &numbers, &started, &took, &hints, &due, &random,
-                &manual, &status, &failures, &cuts, &terms, &resent, &texts, &bodies,
-            ],
-            |row| Ok(get::<i64>(row, 0)?.cast_unsigned()),
-        )
-        .await;
+        let mut script = Script::default();
+        let sql = script.insert("attempt", optional_columns(columns(kept), kept));
+        let sql = format!("{sql} ON CONFLICT DO NOTHING RETURNING key");
+        let read = |row: &Row| Ok(get::<i64>(row, 0)?.cast_unsigned());
+        let inserted = all(self.conn(), &sql, &script.values(), read).await;
         let inserted: HashSet<u64> = inserted?.into_iter().collect();
         self.batch.rows += inserted.len();
         Ok(inserted)
     }
 }
 
-/// What an outcome puts into columns.
+/// What every attempt has.
+pub(in crate::postgres) fn columns<'r>(kept: &[Kept<'r>]) -> Columns<'r> {
+    let rows = || kept.iter().map(|kept| kept.row);
+    let attempts = || kept.iter().map(|kept| kept.attempt);
+    let status = |attempt: &Attempt| small(i64::from(attempt.status()));
+    Columns::default()
+        .each("key", "bigint", kept.iter().map(|kept| kept.key.cast_signed()).collect())
+        .each("message", "bigint", rows().map(|row| row.message.0.cast_signed()).collect())
+        .each("endpoint", "bigint", rows().map(|row| row.endpoint.0).collect())
+        .each("n", "bigint", kept.iter().map(|kept| i64::from(kept.number)).collect())
+        .each("started_at", "timestamptz", attempts().map(|it| At(it.started_at)).collect())
+        .each("took", "bigint", attempts().map(|attempt| micros(attempt.took)).collect())
+        .each("random", "bytea", kept.iter().map(|kept| &kept.random[..]).collect())
+        .each("manual", "smallint", attempts().map(|it| small(it.trigger.code())).collect())
+        .each("status", "smallint", attempts().map(status).collect())
+        .each("resent", "bool", attempts().map(|attempt| attempt.resent).collect())
+        .each("body", "bytea", attempts().map(body).collect())
+}
+
+/// What only some attempts have, besides.
+pub(in crate::postgres) fn optional_columns<'r>(
+    columns: Columns<'r>,
+    kept: &[Kept<'r>],
+) -> Columns<'r> {
+    let facts: Vec<Facts<'r>> = kept.iter().map(Facts::of).collect();
+    let due = facts.iter().map(|facts| facts.next.map(|(at, _)| At(at))).collect();
+    let terms = facts.iter().map(|facts| facts.next.map(|(_, term)| small(term.code()))).collect();
+    columns
+        .each("retry_after", "bigint", facts.iter().map(|facts| facts.retry_after).collect())
+        .each::<Option<At>>("next_due", "timestamptz", due)
+        .each("failure", "smallint", facts.iter().map(|facts| facts.failure).collect())
+        .each("cut", "smallint", facts.iter().map(|facts| facts.cut).collect())
+        .each::<Option<i16>>("next_term", "smallint", terms)
+        .each("text", "text", facts.iter().map(|facts| facts.text.map(text)).collect())
+}
+
+/// Whether an attempt has any of [`optional_columns`].
+pub(in crate::postgres) fn has_more(kept: &Kept<'_>) -> bool {
+    Facts::of(kept) != Facts::default()
+}
+
+/// What an outcome, and what follows, put into columns.
+#[derive(Default, PartialEq)]
 struct Facts<'a> {
+    retry_after: Option<i64>,
+    next: Option<(Timestamp, Term)>,
     failure: Option<i16>,
     cut: Option<i16>,
     text: Option<&'a str>,
-    body: Option<&'a [u8]>,
 }
 
-fn facts(attempt: &Attempt) -> Facts<'_> {
+impl<'a> Facts<'a> {
+    fn of(kept: &Kept<'a>) -> Self {
+        let retry_after = retry_after_code(kept.attempt.retry_after());
+        let (failure, cut, text) = match &kept.attempt.outcome {
+            Outcome::Answered(answer) => {
+                let cut = answer.cut.map(|cut| small(cut.code()));
+                (None, cut, answer.redirect_origin.as_deref())
+            }
+            Outcome::Failed(failure) => {
+                (Some(small(failure.kind.code())), None, Some(&*failure.text))
+            }
+        };
+        Self { retry_after, next: kept.next, failure, cut, text }
+    }
+}
+
+fn body(attempt: &Attempt) -> Option<&[u8]> {
     match &attempt.outcome {
-        Outcome::Answered(answer) => Facts {
-            failure: None,
-            cut: answer.cut.map(|cut| small(cut.code())),
-            text: answer.redirect_origin.as_deref(),
-            body: Some(&answer.body[..]),
-        },
-        Outcome::Failed(failure) => Facts {
-            failure: Some(small(failure.kind.code())),
-            cut: None,
-            text: Some(&failure.text),
-            body: None,
-        },
+        Outcome::Answered(answer) => Some(&answer.body[..]),
+        Outcome::Failed(_) => None,
     }
 }

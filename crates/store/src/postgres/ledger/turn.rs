@@ -1,4 +1,5 @@
-//! What changes of a lane's suspension, noted with the state that changes it.
+//! What changes of a lane's suspension, its outage and its runs of refusals, noted with the state
+//! that changes it.
 //!
 //! Never: a state written; whoever writes it notes this in the same transaction.
 
@@ -6,41 +7,49 @@ use std::collections::HashMap;
 
 use domain::ids::EndpointKey;
 
-use crate::ledger::{LaneState, Told};
+use crate::ledger::{Before, LaneState, Told};
 use crate::postgres::conn::all;
 use crate::postgres::fault::Fault;
-use crate::postgres::rows::{get, maybe_time};
+use crate::postgres::rows::{get, maybe_time, outage_at};
 use crate::postgres::tx::Tx;
 
-/// What the owners of lanes were told, by the states that were written last.
-pub(super) type ToldOf = HashMap<EndpointKey, Told>;
+/// What lanes are held against, by the states that were written last.
+pub(super) type BeforeOf = HashMap<EndpointKey, Before>;
 
 impl Tx {
-    /// What the owners of these lanes were told.
-    pub(super) async fn told_of(&self, lanes: &[&LaneState]) -> Result<ToldOf, Fault> {
+    /// What these lanes are held against.
+    pub(super) async fn before_of(&self, lanes: &[&LaneState]) -> Result<BeforeOf, Fault> {
         if lanes.is_empty() {
-            return Ok(ToldOf::new());
+            return Ok(BeforeOf::new());
         }
         let keys: Vec<i64> = lanes.iter().map(|lane| lane.endpoint.0).collect();
         let sql =
-            "SELECT endpoint, warned, suspended_since FROM lane_state WHERE endpoint = ANY($1)";
-        let told = all(self.conn(), sql, &[&keys], |row| {
+            "SELECT endpoint, warned, suspended_since, outage_since, outage_until, rejected_since
+                   FROM lane_state WHERE endpoint = ANY($1)";
+        let before = all(self.conn(), sql, &[&keys], |row| {
             let told = Told { warned: get(row, 1)?, suspended_since: maybe_time(row, 2)? };
-            Ok((EndpointKey(get(row, 0)?), told))
+            let (outage, refused_since) = (outage_at(row, 3)?, maybe_time(row, 5)?);
+            Ok((EndpointKey(get(row, 0)?), Before { told, outage, refused_since }))
         })
         .await?;
-        Ok(told.into_iter().collect())
+        Ok(before.into_iter().collect())
     }
 
-    /// Notes what this state is to an owner who was told of the ones before.
+    /// Notes what this state is after the ones before.
     pub(super) async fn note_turn(
         &mut self,
         lane: &LaneState,
-        told: &mut ToldOf,
+        before: &mut BeforeOf,
     ) -> Result<(), Fault> {
-        let before = told.insert(lane.endpoint, lane.told()).unwrap_or_default();
-        match lane.news_after(before) {
-            Some(news) => self.note_by_mail(news, lane.endpoint).await,
+        let before = before.insert(lane.endpoint, lane.before()).unwrap_or_default();
+        if let Some(news) = lane.news_after(before.told) {
+            self.note_by_mail(news, lane.endpoint).await?;
+        }
+        for news in lane.runs_after(before.refused_since) {
+            self.note(news, lane.endpoint, None).await?;
+        }
+        match lane.turn_after(before.outage) {
+            Some(turn) => self.turn_recovery(lane.endpoint, turn).await,
             None => Ok(()),
         }
     }

@@ -48,6 +48,7 @@ impl Tx {
             let outcome = match act {
                 _ if room == 0 => Outcome::Cut,
                 Act::Replay => self.replay_older(place_of, id.key()).await?,
+                Act::Return => self.replay_older(place_of, place.saturating_add(1)).await?,
                 Act::Send => self.send_missing(place_of).await?,
                 Act::Resend => match self.resend(*message, piece.endpoint).await? {
                     Resent::Pending => Outcome::Done,
@@ -77,7 +78,7 @@ impl Tx {
         Ok(Moved::On { reached, waiting })
     }
 
-    /// Puts a dead letter back that died before the task began.
+    /// Puts a dead letter back whose place is before this one.
     async fn replay_older(
         &mut self,
         (endpoint, message): (EndpointKey, MessageKey),
@@ -115,7 +116,7 @@ impl Tx {
             Some(true) => return Ok(Outcome::Failed),
             Some(false) => {}
         }
-        self.put_due(message, endpoint, (0, Trigger::Replay)).await?;
+        self.put_due(message, endpoint, (0, Trigger::Asked)).await?;
         Ok(Outcome::Done)
     }
 

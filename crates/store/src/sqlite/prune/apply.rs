@@ -12,6 +12,7 @@ use super::plan::{NEEDED, Plan, Work};
 use crate::StoreError;
 use crate::prune::{Counts, Cursor, Pruned};
 use crate::sqlite::arrears::{ATTEMPTS, MESSAGES, listed, unlist};
+use crate::sqlite::counts::counted;
 use crate::sqlite::queue::bound;
 use crate::sqlite::rows::all;
 use crate::sqlite::stopwatch::started;
@@ -28,6 +29,7 @@ pub(super) const DELETE_CLOSED: &str = "DELETE FROM closed WHERE place IN
      (SELECT place FROM closed INDEXED BY closed_of WHERE message = ?1 LIMIT ?2)";
 pub(super) const DELETE_ANSWER: &str = "DELETE FROM answer WHERE number = ?1 AND at = ?2";
 pub(super) const DELETE_MESSAGE: &str = "DELETE FROM message WHERE key = ?1";
+const DELETE_EDIT: &str = "DELETE FROM edit WHERE message = ?1";
 
 /// Attempts of one message that go at once, though the piece has room for more.
 const AT_ONCE: usize = 100;
@@ -153,6 +155,10 @@ impl Tx<'_> {
             all(&mut statement.query([key, bound(most)])?, |row| Ok((row.get(0)?, row.get(1)?)))?
         };
         let newest = attempts.iter().map(|(key, _)| *key).max().unwrap_or(0);
+        if key.max(newest) > counted(conn)? {
+            // The next plan sees that, and counts it first.
+            return Ok(false);
+        }
         if key > listed(conn, &MESSAGES)? || newest > listed(conn, &ATTEMPTS)? {
             // A list must not name what is gone: it is filled first.
             self.lists_wanted = true;
@@ -166,6 +172,7 @@ impl Tx<'_> {
             // There may be more.
             return Ok(false);
         }
+        self.write(DELETE_EDIT, [key])?;
         counts.messages += self.write(DELETE_MESSAGE, [key])?;
         self.batch.rows += unlist(conn, &MESSAGES, (app, key))?;
         Ok(true)

@@ -16,6 +16,7 @@ use rusqlite::Connection;
 
 use crate::StoreError;
 use crate::prune::{Cursor, Retention};
+use crate::sqlite::counts::counted;
 use crate::sqlite::deliveries::fresh;
 use crate::sqlite::queue::{bound, earliest};
 use crate::sqlite::rows::{all, time_at, value};
@@ -41,6 +42,10 @@ pub(super) const NEEDED: &str =
     "SELECT 1 FROM closed INDEXED BY closed_of WHERE message = ?1 AND state = 1
      UNION ALL SELECT 1 FROM pending INDEXED BY pending_moved WHERE moved = 1 AND message = ?1";
 
+/// Whether an attempt of a message is in no figures yet.
+pub(super) const UNCOUNTED: &str =
+    "SELECT 1 FROM attempt INDEXED BY attempt_of WHERE message = ?1 AND key > ?2";
+
 /// Answers whose time is over.
 pub(super) const ANSWERS: &str =
     "SELECT number, at FROM answer INDEXED BY answer_at WHERE at <= ?1 ORDER BY at LIMIT ?2";
@@ -52,6 +57,8 @@ const COMMIT_SLACK: Duration = Duration::from_secs(60);
 pub(in crate::sqlite) struct Plan {
     pub(in crate::sqlite) work: Work,
     pub(in crate::sqlite) reached: Option<Cursor>,
+    /// Some of it is in no figures yet.
+    pub(in crate::sqlite) uncounted: bool,
 }
 
 /// Things of one kind, oldest first.
@@ -87,18 +94,18 @@ pub(super) fn plan(
 ) -> Result<Plan, StoreError> {
     let answers = over(conn, now)?;
     if !answers.is_empty() {
-        return Ok(Plan { work: Work::Answers(answers), reached: Some(from) });
+        return Ok(Plan::new(Work::Answers(answers), Some(from)));
     }
     let mut search = Search { conn, shared, looked: false };
     let named = search.named(now)?;
     if !named.is_empty() {
-        return Ok(Plan { work: Work::Named(named), reached: Some(from) });
+        return Ok(Plan::new(Work::Named(named), Some(from)));
     }
     let span = (signed(from.dead_letters), signed(keep.dead_letter_floor(now)));
     let (letters, last) = dead_letters(conn, span)?;
     if let Some(last) = last {
         let reached = Some(Cursor { dead_letters: last, ..from });
-        return Ok(Plan { work: Work::DeadLetters(letters), reached });
+        return Ok(Plan::new(Work::DeadLetters(letters), reached));
     }
     let oldest = keep.message_floor(now);
     if keep.payloads_go_first() {
@@ -108,13 +115,32 @@ pub(super) fn plan(
         let (due, last) = search.walk(span, |row| row.payload && !row.named)?;
         if let Some(last) = last {
             let work = Work::Payloads(due.iter().map(|row| row.key).collect());
-            return Ok(Plan { work, reached: Some(Cursor { payloads: last, ..from }) });
+            return Ok(Plan::new(work, Some(Cursor { payloads: last, ..from })));
         }
     }
     let span = (signed(from.messages), signed(oldest));
     let (due, last) = search.walk(span, |row| !(row.payload && row.named))?;
+    let uncounted = uncounted(conn, &due)?;
     let work = Work::Messages(due.iter().map(|row| (row.key, row.app)).collect());
-    Ok(Plan { work, reached: last.map(|messages| Cursor { messages, ..from }) })
+    Ok(Plan { work, reached: last.map(|messages| Cursor { messages, ..from }), uncounted })
+}
+
+/// Whether any of these messages, or an attempt of one, is in no figures yet.
+fn uncounted(conn: &Connection, due: &[Looked]) -> Result<bool, StoreError> {
+    let counted = counted(conn)?;
+    let mut attempts = conn.prepare_cached(UNCOUNTED)?;
+    for message in due {
+        if message.key > counted || attempts.exists([message.key, counted])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+impl Plan {
+    const fn new(work: Work, reached: Option<Cursor>) -> Self {
+        Self { work, reached, uncounted: false }
+    }
 }
 
 /// Answers that nobody is given any more.

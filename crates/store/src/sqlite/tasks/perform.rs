@@ -52,6 +52,7 @@ impl Tx<'_> {
             let outcome = match act {
                 _ if room == 0 => Outcome::Cut,
                 Act::Replay => self.replay_older(place_of, id.key())?,
+                Act::Return => self.replay_older(place_of, place.saturating_add(1))?,
                 Act::Send => self.send_missing(place_of)?,
                 Act::Resend => match self.resend(*message, piece.endpoint)? {
                     Resent::Pending => Outcome::Done,
@@ -84,7 +85,7 @@ impl Tx<'_> {
         Ok(Moved::On { reached, waiting })
     }
 
-    /// Puts a dead letter back that died before the task began.
+    /// Puts a dead letter back whose place is before this one.
     fn replay_older(
         &mut self,
         (endpoint, message): (EndpointKey, MessageKey),
@@ -122,7 +123,7 @@ impl Tx<'_> {
             Some(true) => return Ok(Outcome::Failed),
             Some(false) => {}
         }
-        self.put_due(message, endpoint, (0, Trigger::Replay))?;
+        self.put_due(message, endpoint, (0, Trigger::Asked))?;
         Ok(Outcome::Done)
     }
 

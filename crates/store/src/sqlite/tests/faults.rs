@@ -40,7 +40,7 @@ async fn a_full_disk_answers_503_and_service_resumes() {
     }
     assert_eq!(refused, 5, "what shared the batch is told too");
     assert!(world.told.lost.load(Ordering::SeqCst) >= 5);
-    let due = world.store.due(row.endpoint, Timestamp::MAX, 10).await.unwrap();
+    let due = world.store.due(row.endpoint, Timestamp::MAX.into(), 10).await.unwrap();
     assert_eq!(due.rows, [row], "the row is as it was");
     pages_max(&world, 1 << 30).await;
     let result = answered(row, 200, Follow::Delivered);
@@ -71,7 +71,7 @@ async fn a_probe_says_whether_a_message_could_be_committed() {
         Ok(tx.conn.query_row(sql, [], |row| row.get::<_, i64>(0))?)
     });
     assert_eq!(left.await, Ok(8));
-    let due = world.store.due(row.endpoint, Timestamp::MAX, 10).await.unwrap();
+    let due = world.store.due(row.endpoint, Timestamp::MAX.into(), 10).await.unwrap();
     assert_eq!(due.rows, [row], "nothing else is touched");
 }
 

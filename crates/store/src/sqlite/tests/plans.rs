@@ -14,6 +14,7 @@ use rusqlite::trace::{TraceEvent, TraceEventCodes};
 
 use super::world::{World, answered, failed};
 use crate::StoreError;
+use crate::alerts::Alerts as _;
 use crate::dead_letters::{DeadFilter, DeadLetters as _};
 use crate::directory::Directory as _;
 use crate::history::{AttemptFilter, History as _, MessageFilter, SentFilter, Standing};
@@ -210,7 +211,7 @@ async fn dead_letters_are_read_by_indexes() {
     for of in [(None, None), (Some(world.endpoint.app), None), (None, Some(row.endpoint))] {
         let none = DeadFilter { app: of.0, endpoint: of.1, ..none.clone() };
         let filters = [
-            DeadFilter { reason: Some(DeadReason::Expired), ..none.clone() },
+            DeadFilter { reasons: vec![DeadReason::Expired], ..none.clone() },
             DeadFilter { event_types: vec!["user.created".into()], ..none.clone() },
             DeadFilter { before: Some(at), ..none.clone() },
             DeadFilter { after: Some(at), ..none.clone() },
@@ -251,6 +252,21 @@ async fn the_directory_and_tasks_are_read_by_indexes() {
     world.store.app_by_key(world.endpoint.app).await.unwrap();
     world.store.past_endpoints(vec![world.endpoint.key]).await.unwrap();
     check(&world, "directory", &["app", "endpoint", "event_type"]).await;
+}
+
+#[tokio::test]
+async fn alerts() {
+    let world = watched().await;
+    let (at, app) = (Timestamp::from_secs(1), Some(world.endpoint.app));
+    world.store.failing(at, app, 3).await.unwrap();
+    world.store.failing(at, None, 3).await.unwrap();
+    world.store.incident(PublicId::new(1, [1; 12])).await.unwrap();
+    world.store.tellings(0, 3).await.unwrap();
+    for page in pages([PublicId::new(0, [0; 12]), PublicId::new(9, [0; 12])]) {
+        world.store.incidents(page).await.unwrap();
+    }
+    let tables = ["lane_state", "endpoint", "app", "alert_incident", "alert_telling"];
+    check(&world, "alerts", &tables).await;
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use rusqlite::params;
 use super::super::prune::STATEMENTS;
 use super::world::{World, answered};
 use crate::StoreError;
+use crate::counts::Counts as _;
 use crate::history::{History as _, MessageFilter};
 use crate::inbox::{Accepted, Inbox as _};
 use crate::ledger::{Follow, Ledger as _};
@@ -47,6 +48,7 @@ async fn fill(world: &mut World) {
     fill.await.unwrap();
     // The lists learn of them at the start.
     world.reopen();
+    while world.store.roll_up().await.unwrap().more {}
 }
 
 /// Prunes to the end; how many messages went.
@@ -178,6 +180,7 @@ async fn a_post_beside_rows_that_wait_long_is_looked_for_by_its_own_time() {
     let due_at = put_off.due_at.plus(Duration::from_secs(3_600));
     let follow = Follow::Retry {
         due_at,
+        tried_at: due_at,
         budget_used: 1,
         delay: Duration::ZERO,
         term: resilience::Term::Backoff,

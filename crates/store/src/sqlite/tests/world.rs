@@ -128,6 +128,7 @@ impl World {
                 content_type: ContentType::Json,
                 retention_hours: None,
                 deliver_at: None,
+                trace: None,
             },
             random: [3; 12],
             targets: vec![Arc::clone(&self.endpoint)],
@@ -232,6 +233,7 @@ fn record(pending: Pending, outcome: Outcome, follow: Follow) -> Record {
         follow,
         lane: None,
         disable: None,
+        run: None,
         news: Default::default(),
     }
 }

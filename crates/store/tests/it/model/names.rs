@@ -7,7 +7,7 @@ use domain::delivery::Pending;
 use domain::endpoint::Endpoint;
 use domain::ids::{AppKey, EndpointKey, MessageKey};
 use domain::message::Message;
-use domain::notice::{MANAGEMENT, Named, Notice, teller_of};
+use domain::notice::{MANAGEMENT, Named, News, Notice, teller_of};
 use store::conformance::samples;
 use store::conformance::world::{ORG, World};
 use store::history::AttemptRow;
@@ -45,7 +45,17 @@ impl Side {
         let (app, endpoint) = (named(&notice.app), named(&notice.endpoint));
         let message = notice.message.as_ref().map(named);
         let attempt = notice.attempt.map(|last| (last.id.random(), last.status, last.at));
-        format!("{:?} {app} {endpoint} {message:?} {attempt:?}", notice.news)
+        // A key is what each store draws.
+        let news = match notice.news {
+            News::RefusalsHeld(run) => {
+                format!("held {} {:?}", self.endpoint(run.endpoint), run.since)
+            }
+            News::RefusalsEnded(run) => {
+                format!("ended {} {:?}", self.endpoint(run.endpoint), run.since)
+            }
+            other => format!("{other:?}"),
+        };
+        format!("{news} {app} {endpoint} {message:?} {attempt:?}")
     }
 
     pub(crate) fn app(&self, key: AppKey) -> String {

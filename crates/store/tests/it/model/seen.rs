@@ -9,6 +9,7 @@ use domain::ids::{AppKey, EndpointKey};
 use resilience::Timestamp;
 use store::conformance::START;
 use store::conformance::world::{ORG, all};
+use store::counts::{Of, Steps};
 use store::dead_letters::DeadFilter;
 use store::directory::IdOrUid;
 use store::history::{AttemptFilter, MessageFilter, Sent, SentFilter, Standing};
@@ -46,6 +47,7 @@ impl Side {
         }
         self.history(&mut lines).await;
         self.letters(&mut lines).await;
+        self.figures(&mut lines).await;
         let notices = self.world.stores.notices.waiting(1_000).await.unwrap();
         lines.extend(notices.iter().map(|kept| self.notice(&kept.notice)));
         let mails = self.world.stores.notices.mails(0, 1_000).await.unwrap();
@@ -111,7 +113,7 @@ impl Side {
             for (until, limit) in
                 [(self.world.now(), 3), (self.world.now(), 100), (Timestamp::MAX, 1_000)]
             {
-                let due = queue.due(key, until, limit).await.unwrap();
+                let due = queue.due(key, until.into(), limit).await.unwrap();
                 lines.push(format!("{} next {:?}", self.endpoint(key), due.next_due));
                 lines.extend(due.rows.iter().map(|row| self.pending(row)));
             }
@@ -202,12 +204,31 @@ impl Side {
         }
     }
 
+    /// What was counted, by the minute.
+    async fn figures(&self, lines: &mut Vec<String>) {
+        let steps = Steps {
+            from: START,
+            until: START.plus(Duration::from_secs(3_600)),
+            step: Duration::from_secs(60),
+        };
+        let whole = [Of::All, Of::Org(ORG)];
+        // The first ones have most of it; all of them would take as long as the rest together.
+        let apps = self.apps.iter().take(2).map(|app| Of::App(*app));
+        let endpoints = self.endpoints.iter().take(2).map(|endpoint| Of::Endpoint(*endpoint));
+        for of in whole.into_iter().chain(apps).chain(endpoints) {
+            let found = self.world.stores.counts.read(of, steps).await.unwrap();
+            lines.push(format!("{found:?}"));
+        }
+        let recent = self.world.stores.counts.recent(self.world.now(), 1).await.unwrap();
+        lines.push(format!("{recent:?}"));
+    }
+
     async fn letters(&self, lines: &mut Vec<String>) {
         let none = DeadFilter::default;
         let middle = Some(START.plus(Duration::from_secs(8)));
         let mut filters = vec![
             none(),
-            DeadFilter { reason: Some(DeadReason::Rejected), ..none() },
+            DeadFilter { reasons: vec![DeadReason::Rejected, DeadReason::Gone], ..none() },
             DeadFilter { event_types: vec!["type-0".to_owned()], ..none() },
             DeadFilter { after: middle, ..none() },
             DeadFilter { before: middle, ..none() },

@@ -89,6 +89,8 @@ pub(crate) enum Step {
     KeepSuspects {
         count: usize,
     },
+    /// One piece.
+    RollUp,
     Reopen,
 }
 
@@ -160,6 +162,7 @@ impl Step {
             (_, 93..94) => Self::Expunge { message: a },
             (_, 94..96) => Self::KeepLane { endpoint: a, full: draw(chance, 2) == 0 },
             (_, 96..98) => Self::KeepSuspects { count: usize::from(draw(chance, 3)) },
+            (_, 98..99) => Self::RollUp,
             _ => Self::Reopen,
         }
     }
@@ -215,6 +218,10 @@ impl Side {
             Step::Accept { posts } => self.accept(posts, number).await,
             Step::Reopen => {
                 self.world.reopen();
+                String::new()
+            }
+            Step::RollUp => {
+                self.world.stores.counts.roll_up().await.unwrap();
                 String::new()
             }
             _ => self.move_on(step, number).await,

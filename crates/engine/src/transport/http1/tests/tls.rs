@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use domain::attempt::FailureKind;
+use domain::proxy::Proxy;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use tokio::io::copy_bidirectional;
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
 
 use super::support::*;
+use crate::transport::Transport as _;
 use crate::transport::dns::StaticResolver;
 use crate::transport::http1::{HttpTransport, Roots};
 
@@ -129,6 +133,64 @@ async fn tl_01_sni_host_and_verified_name_are_the_configured_host() {
         assert_eq!(hit.header("host"), Some(&*format!("{host}:{}", peer.address.port())));
     }
     assert_eq!((peer.hits().len(), peer.accepted()), (6, 3), "sessions are kept as well");
+}
+
+/// A proxy under TLS that makes ways.
+async fn tls_proxy(certificate: Arc<CertifiedKey>) -> Peer {
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(Always(certificate)));
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    Peer::start(move |caller| {
+        let acceptor = acceptor.clone();
+        async move {
+            let (socket, rest) = caller.split();
+            let mut caller = rest.map(acceptor.accept(socket).await.ok()?);
+            let hit = caller.request().await?;
+            let mut there = TcpStream::connect(hit.head.split(' ').nth(1)?).await.ok()?;
+            caller.say(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+            copy_bidirectional(&mut caller.stream, &mut there).await.ok().map(drop)
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn tl_01_tls_inside_tls_with_a_proxy_is_verified_for_both_names() {
+    let root = authority();
+    let peer = peer(Always(issued(params("one.example"), &root))).await;
+    let plain = Peer::answering(OK).await;
+    let mut request = outbound(&url(&peer, "one.example"));
+    // More than the buffers of both layers hold.
+    request.body = vec![b'x'; 1 << 20].into();
+    let proxy = tls_proxy(issued(params("proxy.example"), &root)).await;
+    let transport = proxied(&root, "proxy.example", &proxy);
+    assert_eq!(status(&transport.send(request).await), 200);
+    assert_eq!(status(&send(&transport, &plain.url()).await), 200);
+    let told: Vec<_> = proxy.hits().iter().map(|hit| hit.head.clone()).collect();
+    assert!(told[0].starts_with(&format!("CONNECT {} ", peer.address)), "{told:?}");
+    assert!(told[1].starts_with(&format!("CONNECT {} ", plain.address)), "{told:?}");
+    let sent = send(&transport, &url(&peer, "two.example")).await;
+    assert_eq!(failure(&sent, FailureKind::Tls).text, "the certificate is for another name");
+    // The proxy's own certificate is a matter between it and us.
+    let other = tls_proxy(issued(params("two.example"), &root)).await;
+    let sent = send(&proxied(&root, "proxy.example", &other), &plain.url()).await;
+    let text = &failure(&sent, FailureKind::Internal).text;
+    assert_eq!(text, "the proxy cannot be reached: the certificate is for another name");
+}
+
+fn proxied(root: &Issuer, host: &str, proxy: &Peer) -> HttpTransport {
+    let mut resolver = StaticResolver::new();
+    for name in ["one.example", "two.example", "proxy.example"] {
+        resolver = resolver.with(name, &[LOOPBACK]);
+    }
+    let mut options = options(open_guard(), resolver);
+    options.roots = Roots::Only(vec![root.der().clone()]);
+    let url = format!("https://{host}:{}", proxy.address.port());
+    options.proxy = Some(Proxy::parse(&url).unwrap());
+    HttpTransport::new(options)
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ impl Known<'_> {
             hold.filter(|hold| breaker.state == "closed" || hold.until > breaker.open_until);
         match by_hold {
             // It is the head itself, whose row keeps its place.
-            Some(Held { by: HeldBy::Head, until: Some(until) }) if self.behind.is_none() => {
+            Some(Held { by: HeldBy::Head, until: Some(until), .. }) if self.behind.is_none() => {
                 return self.not_due(until);
             }
             Some(hold) => return self.held_by(hold),

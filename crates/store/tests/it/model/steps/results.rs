@@ -11,6 +11,7 @@ use domain::endpoint::Disabled;
 use domain::ids::{EndpointKey, MessageKey};
 use domain::notice::News;
 use store::conformance::samples;
+use store::dead_letters::Edited;
 use store::ledger::{Follow, Record, RecordNews, Suspect};
 use store::prune::{Cursor, Pruned, Retention, days};
 
@@ -143,6 +144,7 @@ impl Side {
                 let Some(edited) = self.new_message(&post, random(number, 0)).await else {
                     return String::new();
                 };
+                let edited = Edited { message: edited, edit: samples::edit() };
                 let accepted = letters.replay_edited(message, endpoint, edited).await.unwrap();
                 format!("{:?}", accepted.map(|accepted| self.accepted(accepted)))
             }
@@ -190,6 +192,6 @@ impl Side {
         };
         let breaker = lane.is_some().then_some(News::BreakerOpened { until: due_at });
         let news = RecordNews { delivery, breaker };
-        Record { pending: row, attempt, random: [0; 12], follow, lane, disable, news }
+        Record { pending: row, attempt, random: [0; 12], follow, lane, disable, run: None, news }
     }
 }

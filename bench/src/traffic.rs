@@ -1,5 +1,5 @@
-//! The traffic of the crash harness: posts whose server may die at any moment, and what is known of
-//! each.
+//! The traffic of harnesses that kill: posts whose server may die at any moment, and what is known
+//! of each.
 //!
 //! A post is acknowledged when its 2xx came in whole. One whose connection broke is unsure: it may
 //! be stored or not. Unsure ones with an even number are posted again, byte for byte, under the
@@ -29,7 +29,7 @@ const SETTLE_MAX: Duration = Duration::from_secs(60);
 
 /// What is known of all posts so far.
 #[derive(Debug)]
-pub(super) struct Book {
+pub(crate) struct Book {
     run: u64,
     next: AtomicU32,
     end: u32,
@@ -57,28 +57,28 @@ enum Ended {
 
 impl Book {
     /// An empty one for message numbers below `end`.
-    pub(super) fn new(run: u64, end: u32) -> Self {
+    pub(crate) fn new(run: u64, end: u32) -> Self {
         Self { run, next: AtomicU32::new(0), end, pages: Mutex::default() }
     }
 
     /// Message numbers used so far.
-    pub(super) fn posted(&self) -> u32 {
+    pub(crate) fn posted(&self) -> u32 {
         self.next.load(Relaxed).min(self.end)
     }
 
     /// How many are acknowledged.
-    pub(super) fn acked(&self) -> usize {
+    pub(crate) fn acked(&self) -> usize {
         self.pages().acked.len()
     }
 
     /// Posts made again, and posts left unsure.
-    pub(super) fn unsure(&self) -> (u64, u64) {
+    pub(crate) fn unsure(&self) -> (u64, u64) {
         let pages = self.pages();
         (pages.repeated, pages.left)
     }
 
     /// Acknowledged ones for which `holds` is true, with their ids.
-    pub(super) fn acked_where(&self, holds: impl Fn(u32) -> bool) -> Vec<(u32, String)> {
+    pub(crate) fn acked_where(&self, holds: impl Fn(u32) -> bool) -> Vec<(u32, String)> {
         let pages = self.pages();
         let found = pages.acked.iter().filter(|(seq, _)| holds(**seq));
         found.map(|(seq, id)| (*seq, id.clone())).collect()
@@ -110,7 +110,7 @@ impl Book {
 }
 
 /// Connections that post until they are stopped or broken.
-pub(super) struct Traffic {
+pub(crate) struct Traffic {
     workers: JoinSet<Result<()>>,
     stopped: Arc<AtomicBool>,
 }
@@ -118,7 +118,7 @@ pub(super) struct Traffic {
 impl Traffic {
     /// Starts posting about `rate` messages a second over as many connections as the load has posts
     /// in flight.
-    pub(super) fn start(load: &Load, book: &Arc<Book>, rate: u32) -> Self {
+    pub(crate) fn start(load: &Load, book: &Arc<Book>, rate: u32) -> Self {
         let stopped = Arc::new(AtomicBool::new(false));
         let mut workers = JoinSet::new();
         let count = u32::try_from(load.in_flight).unwrap_or(1).max(1);
@@ -144,7 +144,7 @@ impl Traffic {
     }
 
     /// Stops and waits; the first answer that no client should ever see is a fault.
-    pub(super) async fn stop(mut self) -> Result<()> {
+    pub(crate) async fn stop(mut self) -> Result<()> {
         self.stopped.store(true, Relaxed);
         while let Some(ended) = self.workers.join_next().await {
             ended??;
@@ -154,7 +154,7 @@ impl Traffic {
 }
 
 /// Posts what is left to be posted again, on one connection.
-pub(super) async fn settle(load: &Load, book: &Book) -> Result<()> {
+pub(crate) async fn settle(load: &Load, book: &Book) -> Result<()> {
     let mut conn = Conn::open(load.addr).await?;
     let mut writer = Writer::new(load, book.run)?;
     let began = Instant::now();
