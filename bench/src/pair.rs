@@ -62,7 +62,8 @@ pub(crate) struct Options {
     /// Measure only peyk.
     #[arg(long)]
     peyk_only: bool,
-    /// Smallest ratio that passes; by default 0.5, with more than one application 0.35.
+    /// Smallest ratio that passes; by default 0.5, with more than one application 0.35, on
+    /// PostgreSQL 0.3.
     #[arg(long)]
     bar: Option<f64>,
     /// Exit with 1 when the ratio is below the bar.
@@ -135,7 +136,11 @@ pub(crate) async fn run(options: Options) -> Result<bool> {
     if ratios.is_empty() {
         return Ok(true);
     }
-    let bar = options.bar.unwrap_or(if options.apps > 1 { 0.35 } else { 0.5 });
+    let bar = options.bar.unwrap_or(match (options.peyk.database(), options.apps) {
+        (Some(_), _) => 0.3,
+        (None, 2..) => 0.35,
+        (None, _) => 0.5,
+    });
     let verdict = Verdict::at_least("median of peyk / floor", median(&ratios), bar);
     println!("{verdict}");
     Ok(verdict.met() || !options.check)
