@@ -1,8 +1,9 @@
 //! What others serve or keep copies of is told to them in the transaction that writes it.
 //!
-//! A row goes to one node, or to whoever owns a partition when it is read. Reading deletes, under
-//! the lock of the reader's own row, so that a node that was declared dead takes nothing away from
-//! its heir; there is no cursor, and what is committed late is read late.
+//! A row goes to one node, or to whoever owns a partition when it is read, as the database has it:
+//! what a node believes to own may have gone meanwhile. Reading deletes, under the lock of the
+//! reader's own row, so that a node that was declared dead takes nothing away from its heir; there
+//! is no cursor, and what is committed late is read late.
 //! Never: hand a row over here that another node serves.
 
 use domain::delivery::Pending;
@@ -47,6 +48,7 @@ const READ_OWN: &str = "WITH me AS (SELECT id FROM node WHERE id = $1 FOR KEY SH
      RETURNING place, what, app, endpoint, message, at, code, count";
 const READ_OWNED: &str = "WITH me AS (SELECT id FROM node WHERE id = $1 FOR KEY SHARE)
      DELETE FROM wake WHERE partition = ANY($2) AND EXISTS (SELECT 1 FROM me)
+       AND EXISTS (SELECT 1 FROM partition WHERE partition.id = wake.partition AND owner = $1)
      RETURNING place, what, app, endpoint, message, at, code, count";
 
 /// The end of a notification that is for all nodes.

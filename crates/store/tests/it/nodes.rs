@@ -230,6 +230,33 @@ async fn what_another_node_serves_is_told_to_it_and_not_handed_over_here() {
 }
 
 #[tokio::test]
+async fn what_is_told_of_a_partition_that_went_is_left_to_whoever_has_it_now() {
+    let url = Postgres::shared().fresh_database();
+    let (first, second) = pair(&url).await;
+    let client = raw(&url).await;
+    let place = |node: &Node, n| node.store.share().owned().iter().nth(n).unwrap().0;
+    let (went, came, stays) = (place(&first, 0), place(&second, 0), place(&first, 1));
+    // Behind the back of both, as if a read had been on its way for as long as a hand-over takes.
+    let swap = format!(
+        "UPDATE peyk.partition SET owner = (SELECT it.owner FROM peyk.partition AS it
+           WHERE it.id = CASE partition.id WHEN {went} THEN {came} ELSE {went} END)
+         WHERE id IN ({went}, {came});
+         INSERT INTO peyk.wake (partition, what, endpoint) VALUES ({went}, 0, 7), ({stays}, 0, 8)"
+    );
+    client.batch_execute(&swap).await.unwrap();
+    let told = |node: &Node, endpoint| {
+        let heard = node.heard.elsewhere.lock().unwrap();
+        heard.iter().any(|what| {
+            matches!(what, Elsewhere::Pending(told) if told.contains(&EndpointKey(endpoint)))
+        })
+    };
+    first.hears("what is its own", |node| told(node, 8)).await;
+    assert!(!told(&first, 7), "it has gone");
+    let left = format!("SELECT count(*) FROM peyk.wake WHERE partition = {went}");
+    assert_eq!(number(&client, &left).await, 1);
+}
+
+#[tokio::test]
 async fn a_lost_notification_costs_time_and_nothing_else() {
     let url = Postgres::shared().fresh_database();
     let deaf = |options: &mut PostgresOptions| {
