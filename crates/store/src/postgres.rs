@@ -23,10 +23,12 @@ mod ears;
 mod endpoints;
 mod event_types;
 mod fault;
+mod gather;
 mod history;
 mod inbox;
 pub(crate) mod incoming;
 mod keeper;
+mod lanes;
 mod ledger;
 mod link;
 mod migrate;
@@ -65,7 +67,6 @@ use resilience::{Clock, FromOs, SteadyClock};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 use tokio_postgres::Socket;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 
@@ -81,14 +82,12 @@ use door::{Door, Room};
 use ears::Ears;
 use fault::{Fault, unavailable};
 use keeper::Keeper;
+use lanes::Lanes;
 use link::{Pool, Way};
 use node::Me;
 use rows::{bytes_at, get, id_at};
 use shared::Shared;
 use writer::Writer;
-
-/// A read that is not answered by then is given up.
-const READ_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// How a store is opened.
 #[derive(Clone)]
@@ -135,7 +134,7 @@ impl PostgresOptions {
             waiting_max: 20_000,
             waiting_bytes_max: REQUESTS_WAITING_BYTES_MAX,
             wait_max: REQUEST_WAIT_MAX,
-            readers: 8,
+            readers: 6,
             direct_url: None,
             is_pooled: false,
             steady: Arc::new(SteadyClock::new()),
@@ -159,6 +158,7 @@ impl PostgresOptions {
 pub struct PostgresStore {
     shared: Arc<Shared>,
     readers: Pool,
+    lanes: Lanes,
     cipher: Option<Cipher>,
     installation: [u8; 16],
     rolling: Rolling,
@@ -187,6 +187,7 @@ impl PostgresStore {
         let (way, direct) = ways(&options, tls)?;
         let (pool, kept, heard) = (way.pool(1)?, way.pool(1)?, way.pool(1)?);
         let readers = way.pool(options.readers)?;
+        let lanes = Lanes::new(way.pool_for_arrays(lanes::CONNECTIONS)?);
         let share = Share::leased(Arc::clone(&options.steady));
         let begun = share.renewal();
         let first = link::connect(&pool).await?;
@@ -234,8 +235,17 @@ impl PostgresStore {
             )),
         ];
         let (cipher, writer) = (options.cipher, Mutex::new(Some(writer)));
-        let (beside, rolling) = (Mutex::new(beside), Rolling::default());
-        Ok(Arc::new(Self { shared, readers, cipher, installation, rolling, stop, writer, beside }))
+        Ok(Arc::new(Self {
+            shared,
+            readers,
+            lanes,
+            cipher,
+            installation,
+            rolling: Rolling::default(),
+            stop,
+            writer,
+            beside: Mutex::new(beside),
+        }))
     }
 
     /// Which node this is.
@@ -258,6 +268,7 @@ impl PostgresStore {
     pub async fn close(&self) {
         self.shared.door.shut();
         self.readers.close();
+        self.lanes.close();
         let writer = lock(&self.writer).take();
         if let Some(writer) = writer
             && writer.await.is_err()
@@ -277,14 +288,7 @@ impl PostgresStore {
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send,
     {
-        let readers = self.readers.clone();
-        Box::pin(async move {
-            let looks = async { look(link::connect(&readers).await?).await };
-            match timeout(READ_WAIT_MAX, looks).await {
-                Ok(read) => read.map_err(|fault| fault.told()),
-                Err(_) => Err(unavailable("the database does not answer")),
-            }
-        })
+        link::read(self.readers.clone(), look)
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Config, Socket};
 
@@ -22,6 +22,9 @@ use super::wake;
 
 /// Without a notification it is read so often.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Reads begin so far apart: what is told meanwhile is read together. The first one is not kept
+/// waiting.
+const LOOKS_APART: Duration = Duration::from_millis(5);
 /// A read that takes longer is given up with its connection.
 const LOOK_MAX: Duration = Duration::from_secs(5);
 /// A connection that ended, or could not be made, is made again after this.
@@ -34,12 +37,15 @@ pub(super) async fn read(
     told: Arc<Notify>,
     mut stop: watch::Receiver<bool>,
 ) {
+    let mut not_before = Instant::now();
     loop {
         tokio::select! {
             () = told.notified() => {}
             () = sleep(LOOK_EVERY) => {}
             () = stopped(&mut stop) => return,
         }
+        sleep_until(not_before).await;
+        not_before = Instant::now() + LOOKS_APART;
         let Some(commits) = shared.commits.get() else { continue };
         match timeout(LOOK_MAX, look(&shared, &pool)).await {
             Ok(Ok(wakes)) => wake::tell(&**commits, wakes),

@@ -12,23 +12,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{
-    ClientWrapper, Hook, HookError, Manager, ManagerConfig, RecyclingMethod, Runtime,
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, QueueMode, RecyclingMethod, Runtime,
 };
+use tokio::time::timeout;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Config, SimpleQueryMessage, Socket};
 
 use super::conn::Conn;
-use super::fault::Fault;
+use super::fault::{Fault, unavailable};
 use super::reach::{reach, root};
 use super::types::Types;
-use crate::StoreError;
 use crate::stored::fault::corrupt;
+use crate::{Reply, StoreError};
 
 /// A connection that is not there by then is not waited for.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// A server that is silent for so long is gone.
 const SILENT_MAX: Duration = Duration::from_secs(15);
+/// A read that is not answered by then is given up.
+const READ_WAIT_MAX: Duration = Duration::from_secs(10);
 /// What a session must have.
 const SESSION: [(&str, &str); 10] = [
     ("search_path", "peyk"),
@@ -102,21 +105,35 @@ where
 
     /// A pool of so many connections.
     pub(super) fn pool(&self, size: usize) -> Result<Pool, StoreError> {
+        self.made(size, session())
+    }
+
+    /// The same for statements that are planned once, however long their arrays.
+    pub(super) fn pool_for_arrays(&self, size: usize) -> Result<Pool, StoreError> {
+        self.made(size, format!("{}; {ANY_LENGTH}", session()))
+    }
+
+    fn made(&self, size: usize, session: String) -> Result<Pool, StoreError> {
         let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(self.config.clone(), self.tls.clone(), how);
         let pool = deadpool_postgres::Pool::builder(manager)
             .max_size(size)
+            // The one that was used last is the one whose session is warm.
+            .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .create_timeout(Some(CONNECT_MAX))
             .wait_timeout(Some(CONNECT_MAX));
         let pool = match &self.types {
             Some(_) => pool,
-            None => pool.post_create(told()),
+            None => pool.post_create(told(session)),
         };
         let inner = pool.build().map_err(|fault| StoreError::Unavailable(fault.to_string()))?;
         Ok(Pool { inner, types: self.types.clone() })
     }
 }
+
+/// Arrays are of any length: to plan for the length of each costs more than it saves.
+pub(super) const ANY_LENGTH: &str = "SET plan_cache_mode = force_generic_plan";
 
 /// What gives a session what it must have.
 pub(super) fn session() -> String {
@@ -125,8 +142,8 @@ pub(super) fn session() -> String {
 }
 
 /// Tells a session what it must have.
-fn told() -> Hook {
-    let sets: Arc<str> = session().into();
+fn told(session: String) -> Hook {
+    let sets: Arc<str> = session.into();
     Hook::async_fn(move |conn: &mut ClientWrapper, _| {
         let sets = Arc::clone(&sets);
         Box::pin(async move { conn.batch_execute(&sets).await.map_err(HookError::Backend) })
@@ -170,4 +187,22 @@ impl Pool {
     pub(super) fn close(&self) {
         self.inner.close();
     }
+}
+
+/// Runs `look` on a connection of a pool.
+pub(super) fn read<T, F>(
+    pool: Pool,
+    look: impl FnOnce(Conn) -> F + Send + 'static,
+) -> Reply<'static, T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Fault>> + Send,
+{
+    Box::pin(async move {
+        let looks = async { look(connect(&pool).await?).await };
+        match timeout(READ_WAIT_MAX, looks).await {
+            Ok(read) => read.map_err(|fault| fault.told()),
+            Err(_) => Err(unavailable("the database does not answer")),
+        }
+    })
 }

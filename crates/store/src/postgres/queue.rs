@@ -5,18 +5,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
-use domain::ids::{EndpointKey, MessageKey, PublicId};
+use domain::ids::{EndpointKey, MessageKey};
 use domain::message::Envelope;
 use domain::until::Until;
 use resilience::Timestamp;
 
 use super::PostgresStore;
 use super::conn::{all, one};
-use super::rows::{
-    LANE, PENDING, bound, bytes_at, content_type, get, labels_at, lane, maybe_blob, maybe_time,
-    pending, time_at,
-};
+use super::rows::{LANE, bound, get, lane, maybe_time, time_at};
 use crate::Reply;
 use crate::ledger::LaneState;
 use crate::queue::{DueRows, Queue};
@@ -57,34 +53,11 @@ impl Queue for PostgresStore {
     }
 
     fn due(&self, endpoint: EndpointKey, until: Until, limit: usize) -> Reply<'_, DueRows> {
-        self.read(move |conn| async move {
-            // One row beyond what is due or asked for tells when to come again.
-            let sql = format!(
-                "SELECT {PENDING} FROM pending WHERE endpoint = $1
-                 ORDER BY endpoint, due_at, message, manual LIMIT $2"
-            );
-            let most = bound(limit.saturating_add(1));
-            let mut rows = all(&conn, &sql, &[&endpoint.0, &most], pending).await?;
-            let due = rows.iter().take(limit).take_while(|row| until.has(row)).count();
-            let next_due = rows.get(due).map(|row| row.due_at);
-            rows.truncate(due);
-            Ok(DueRows { rows, next_due })
-        })
+        self.lanes.due(endpoint, until, limit)
     }
 
     fn envelope(&self, message: MessageKey) -> Reply<'_, Option<Arc<Envelope>>> {
-        self.read(move |conn| async move {
-            let sql = "SELECT random, content_type, labels, payload FROM message WHERE key = $1";
-            let found = one(&conn, sql, &[&message.0.cast_signed()], |row| {
-                let id = PublicId::new(message.0, bytes_at(row, 0)?);
-                let content_type = content_type(row, 1)?;
-                let payload = maybe_blob(row, 3, |blob| Ok(Bytes::copy_from_slice(blob)))?;
-                let trace = labels_at(row, 2)?.trace;
-                Ok(payload.map(|payload| Arc::new(Envelope { id, payload, content_type, trace })))
-            })
-            .await;
-            Ok(found?.flatten())
-        })
+        self.lanes.envelope(message)
     }
 
     fn lane_states(&self) -> Reply<'_, Vec<LaneState>> {

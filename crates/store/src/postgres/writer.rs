@@ -20,7 +20,7 @@ use super::batch::Batch;
 use super::conn::{Conn, value};
 use super::door::{Change, Finish, Job, Post, Results};
 use super::fault::{Fault, Remedy, unavailable};
-use super::link::{Pool, connect};
+use super::link::{ANY_LENGTH, Pool, connect};
 use super::sets::Made;
 use super::shared::Shared;
 use super::tx::{By, Tx};
@@ -36,9 +36,6 @@ const BATCH_WAIT_MAX: Duration = Duration::from_secs(10);
 /// After a connection that could not be made, the next is tried after so long, doubling up to that.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-
-/// Arrays are of any length: to plan for the length of each costs more than it saves.
-pub(super) const ANY_LENGTH: &str = "SET plan_cache_mode = force_generic_plan";
 
 /// The writer's task.
 pub(super) struct Writer {
