@@ -136,11 +136,12 @@ pub(crate) async fn run(options: Options) -> Result<bool> {
     if ratios.is_empty() {
         return Ok(true);
     }
-    let bar = options.bar.unwrap_or(match (options.peyk.database(), options.apps) {
+    let usual = match (options.peyk.database(), options.apps) {
         (Some(_), _) => 0.3,
         (None, 2..) => 0.35,
         (None, _) => 0.5,
-    });
+    };
+    let bar = options.bar.unwrap_or(usual);
     let verdict = Verdict::at_least("median of peyk / floor", median(&ratios), bar);
     println!("{verdict}");
     Ok(verdict.met() || !options.check)
