@@ -189,7 +189,8 @@ pub fn dedup_key(installation: &[u8; 16], rule: &str) -> String {
 fn in_general(condition: &Condition, (value, threshold): (&str, &str), window: &str) -> String {
     match condition {
         Condition::DeadLetters { .. } => {
-            format!("{value} dead letters in {window}, more than {threshold}")
+            let noun = if value == "1" { "dead letter" } else { "dead letters" };
+            format!("{value} {noun} in {window}, more than {threshold}")
         }
         Condition::FailureRatio { .. } => {
             format!("{value} of all attempts in {window} failed, more than {threshold}")
@@ -203,7 +204,8 @@ fn in_general(condition: &Condition, (value, threshold): (&str, &str), window: &
             format!("A delivery is due for {value}, longer than {threshold}")
         }
         Condition::NothingDelivered { .. } => {
-            format!("Nothing was delivered in {window}, though {value} messages were accepted")
+            let noun = if value == "1" { "message was" } else { "messages were" };
+            format!("Nothing was delivered in {window}, though {value} {noun} accepted")
         }
         Condition::SendingPaused => "Sending is paused for a fault of the server".to_owned(),
     }

@@ -10,6 +10,12 @@ use crate::error::Invalid;
 use crate::limits::ALERT_TITLE_CHARS_MAX;
 use crate::text;
 
+/// Characters that change in which direction what follows is read (Unicode's UAX 9).
+const TURNS: [char; 12] = [
+    '\u{61c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}',
+    '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
+];
+
 /// Whether a title can be filled in, from what there is of these.
 pub fn validate(field: &str, title: &str, places: &[&str]) -> Result<(), Invalid> {
     text::name(field, title)?;
@@ -19,6 +25,9 @@ pub fn validate(field: &str, title: &str, places: &[&str]) -> Result<(), Invalid
     }
     if title.chars().any(char::is_control) {
         return Err(Invalid::new(field, "must not contain control characters"));
+    }
+    if title.contains(TURNS) {
+        return Err(Invalid::new(field, "must not change the direction of text"));
     }
     match fill(title, |place| places.contains(&place).then(String::new)) {
         Some(_) => Ok(()),
@@ -94,7 +103,7 @@ mod tests {
             validate("title", "{severity}: {value} > {threshold} in {window} ({rule})").is_ok()
         );
         let long = "a".repeat(ALERT_TITLE_CHARS_MAX + 1);
-        for bad in ["", "a\nb", "a\u{7f}b", "{count}", "{", &long] {
+        for bad in ["", "a\nb", "a\u{7f}b", "a\u{202e}b", "{count}", "{", &long] {
             assert_eq!(validate("title", bad).unwrap_err().loc, ["body", "title"], "{bad}");
         }
     }

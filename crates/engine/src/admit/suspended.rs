@@ -66,8 +66,10 @@ impl Gate {
         self.suspension.on.filter(|_| self.breaker.snapshot().forced.is_none())
     }
 
-    /// The endpoint is another than the one that failed: if it is suspended, a probe may go now.
+    /// The endpoint is another than the one that failed: if its breaker is open, or it is
+    /// suspended, a probe may go now.
     pub fn let_probe(&mut self, now: Timestamp) {
+        self.breaker.end_wait(now);
         self.suspension.wait_no_longer(now);
     }
 

@@ -353,16 +353,21 @@ impl Oracle {
         if lane.breaker.forced == Some(Forced::Closed) {
             return;
         }
+        let mut half_open_from = open_until;
         if open_until > wall {
-            if wall <= lane.breaker.since.plus(LAG) {
+            half_open_from = lane.breaker.since.plus(LAG);
+            if wall <= half_open_from {
                 return;
             }
-            self.wrong(format!("{seen:?} sent while the breaker is open: {:?}", lane.breaker));
-            return;
+            // One that is switched off and on again is probed at once.
+            if !known.disturbed {
+                self.wrong(format!("{seen:?} sent while the breaker is open: {:?}", lane.breaker));
+                return;
+            }
         }
         let in_half_open = |hit: &&Hit| {
             hit.seen.endpoint == seen.endpoint
-                && hit.wall >= open_until
+                && hit.wall >= half_open_from
                 && hit.life == self.life
                 && hit.trigger == Some(Trigger::Scheduled)
         };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use domain::alert::route::Silence;
+use domain::alert::title;
 use domain::error::Invalid;
 use domain::ids::{Kind, PublicId, key_floor};
 use domain::limits::{ALERT_SILENCE_MAX, ALERT_SILENCES_MAX};
@@ -147,7 +148,7 @@ pub(super) fn silence_of(
         fields.fail(name, "must end in the future");
     }
     if until.is_some_and(|until| until > now.plus(ALERT_SILENCE_MAX)) {
-        let most = spelling::duration_text(ALERT_SILENCE_MAX);
+        let most = title::span(ALERT_SILENCE_MAX);
         fields.fail(name, format!("must end within {most}"));
     }
     let until = until.unwrap_or(now);

@@ -159,12 +159,12 @@ pub(crate) fn route_of(
 ) -> Result<Route, Problem> {
     let old = old.map(|old| &old.channel);
     let kind = fields.firm("channel", old.map(Channel::name), None, channel_name);
-    let was_given = ["url", "routingKey", "apiKey", "secret", "to"]
-        .into_iter()
-        .filter(|name| fields.is_given(name))
-        .collect();
+    let parts = ["url", "routingKey", "apiKey", "secret", "to"];
+    let named = parts.into_iter().filter(|name| fields.names(name));
+    let (was_given, was_cleared) = named.partition(|name| fields.is_given(name));
     let given = Given {
         was_given,
+        was_cleared,
         url: fields.nullable(&["url"], None, |name, value| {
             Target::parse(name, &text(name, value)?, https_only)
         }),
@@ -191,6 +191,8 @@ pub(crate) fn route_of(
 struct Given {
     /// What there was a value for, right or wrong: a fault of it was told.
     was_given: Vec<&'static str>,
+    /// What `null` was given for: nothing of it is kept.
+    was_cleared: Vec<&'static str>,
     url: Option<Target>,
     routing_key: Option<String>,
     api_key: Option<String>,
@@ -206,7 +208,9 @@ impl Given {
         kind: &str,
         old: Option<&Channel>,
     ) -> Option<Channel> {
-        let url = self.url.clone().or_else(|| old.and_then(Channel::url).cloned());
+        let was_cleared = self.was_cleared.clone();
+        let kept = |name: &'static str| old.filter(|_| !was_cleared.contains(&name));
+        let url = self.url.clone().or_else(|| kept("url").and_then(Channel::url).cloned());
         let url = url.or_else(|| match kind {
             "pagerduty" => Target::parse("url", PAGERDUTY_URL, true).ok(),
             "opsgenie" => Target::parse("url", OPSGENIE_URL, true).ok(),
@@ -222,7 +226,7 @@ impl Given {
         required("url", url.is_some() || kind == "email");
         Some(match kind {
             "pagerduty" => {
-                let routing_key = self.routing_key.or_else(|| match old {
+                let routing_key = self.routing_key.or_else(|| match kept("routingKey") {
                     Some(Channel::PagerDuty { routing_key, .. }) => Some(routing_key.clone()),
                     _ => None,
                 });
@@ -230,7 +234,7 @@ impl Given {
                 Channel::PagerDuty { url: url?, routing_key: routing_key? }
             }
             "opsgenie" => {
-                let api_key = self.api_key.or_else(|| match old {
+                let api_key = self.api_key.or_else(|| match kept("apiKey") {
                     Some(Channel::Opsgenie { api_key, .. }) => Some(api_key.clone()),
                     _ => None,
                 });
@@ -247,7 +251,7 @@ impl Given {
             "slack" => Channel::Slack { url: url? },
             "teams" => Channel::Teams { url: url? },
             "webhook" => {
-                let secret = self.secret.or_else(|| match old {
+                let secret = self.secret.or_else(|| match kept("secret") {
                     Some(Channel::Webhook { secret, .. }) => Some(secret.clone()),
                     _ => None,
                 });
@@ -255,7 +259,7 @@ impl Given {
                 Channel::Webhook { url: url?, secret: secret? }
             }
             _ => {
-                let to = self.to.or_else(|| match old {
+                let to = self.to.or_else(|| match kept("to") {
                     Some(Channel::Email { to }) => Some(to.clone()),
                     _ => None,
                 });

@@ -36,7 +36,6 @@ use super::shapes::MessageId;
 use super::traced::Traced;
 use super::views::attempt::AttemptOut;
 use super::views::dead_letter::{DeadLetterOut, NO_RUN, iterator_of, keys_of, place_of, run_of};
-use super::views::message::PayloadOut;
 use crate::http::auth::Auth;
 use crate::http::extract::{Place, Received};
 use crate::http::fields::Fields;
@@ -165,7 +164,7 @@ pub(super) async fn read(
     let attempts = rows.into_iter().map(|row| AttemptOut::new(row, caller.org, true)).collect();
     let shown = DeadLetterOut::new(dead, caller.org, &stores.directory.installation());
     let edit = own::edit_of(&shared, &found.message).await?;
-    let shown = shown.whole(PayloadOut::stored(&found.message, true), attempts, edit);
+    let shown = shown.whole(&found.message, attempts, edit);
     Ok(Answer::json(StatusCode::OK, &shown).into_response())
 }
 

@@ -127,13 +127,8 @@ pub(super) fn read(body: &[u8]) -> Result<Asked, Problem> {
 
 /// Reads `eventTypes`; none for all, so that an empty list is a mistake.
 fn some_event_types(fields: &mut Fields<'_>) -> Vec<String> {
-    let names = fields.nullable(&["eventTypes"], None, |name, value| {
-        let names = type_names(name, value)?;
-        if names.is_empty() {
-            return Err(Invalid::new(name, "must not be empty"));
-        }
-        Ok(names)
-    });
+    let names = fields
+        .nullable(&["eventTypes"], None, |name, value| filled(name, type_names(name, value)?));
     names.unwrap_or_default()
 }
 
@@ -141,16 +136,18 @@ fn some_event_types(fields: &mut Fields<'_>) -> Vec<String> {
 fn asked_reasons(fields: &mut Fields<'_>) -> Vec<DeadReason> {
     let one = fields.nullable(&["reason"], None, |name, value| named(name, &text(name, value)?));
     let many = fields.nullable(&["reasons"], None, |name, value| {
-        let names = texts(name, value)?;
-        if names.is_empty() {
-            return Err(Invalid::new(name, "must not be empty"));
-        }
+        let names = filled(name, texts(name, value)?)?;
         names.iter().map(|text| named(name, text)).collect::<Result<Vec<_>, _>>()
     });
     if one.is_some() && many.is_some() {
         fields.fail("reason", "must not be given together with `reasons`");
     }
     many.unwrap_or_else(|| one.into_iter().collect())
+}
+
+/// A list that none would be a mistake of.
+fn filled<T>(name: &str, list: Vec<T>) -> Result<Vec<T>, Invalid> {
+    if list.is_empty() { Err(Invalid::new(name, "must not be empty")) } else { Ok(list) }
 }
 
 fn named(name: &str, text: &str) -> Result<DeadReason, Invalid> {

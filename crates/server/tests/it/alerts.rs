@@ -343,6 +343,9 @@ async fn what_cannot_work_is_refused_by_field() {
         server.get(&format!("/alert/{path}")).await.expect(404);
     }
     route(&server, "ops", json!({"channel": "slack", "url": url})).await;
+    // What a channel cannot be without is not cleared.
+    let refused = server.patch("/alert/route/ops", &json!({"url": null})).await.expect(422);
+    assert_eq!(refused["detail"][0]["loc"][1], "url", "{refused}");
     let rule = json!({"condition": "sending_paused", "routes": ["ops"]});
     server.put("/alert/rule/mine", &rule).await.expect(201);
     server.delete("/alert/route/ops").await.expect(409);

@@ -30,6 +30,30 @@ async fn it_opens_probes_and_closes() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_moves_is_probed_at_once() {
+    let server = Server::with(&[("PEYK_RETRY__ATTEMPTS_MAX", "100")]).await;
+    let (sick, well) =
+        (Receiver::scripted(|_, _| Reply::status(500)).await, Receiver::start().await);
+    let policy = json!({
+        "breaker": {"failures": 1, "openFor": "1h", "openForMax": "1h"},
+        "retryPolicy": {"strategy": "fixed", "base": "100ms"},
+    });
+    server.app_with("a", &sick.url("/"), policy).await;
+    server.message("a", json!({})).await;
+    let path = "/app/a/endpoint/e/breaker";
+    until("an open breaker", || async {
+        (server.get(path).await.expect(200)["state"] == "open").then_some(())
+    })
+    .await;
+    server.patch("/app/a/endpoint/e", &json!({"url": well.url("/")})).await.expect(200);
+    well.wait_for(1).await;
+    until("a closed breaker", || async {
+        (server.get(path).await.expect(200)["state"] == "closed").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn it_can_be_forced() {
     let (server, receiver) = (Server::start().await, Receiver::start().await);
     server.app_with("a", &receiver.url("/"), json!({})).await;

@@ -75,8 +75,8 @@ async fn who_edited_is_told_of_a_dead_letter_too_and_survives_a_restart() {
     server.app_with("a", &receiver.url("/"), json!({})).await;
     let app = server.get("/app/a").await.expect(200)["id"].as_str().unwrap().to_owned();
     server.message("a", json!({"a": {"b": [1, 2]}, "secret": "hunter2"})).await;
-    let dead = server.wait_dead("a", 1).await.remove(0);
-    let path = format!("/api/v1/app/a/dead-letter/{}/replay", dead["id"].as_str().unwrap());
+    let original = server.wait_dead("a", 1).await.remove(0);
+    let path = format!("/api/v1/app/a/dead-letter/{}/replay", original["id"].as_str().unwrap());
     let bearer = format!("Bearer {}", server.made_token(&["--app", &app]));
     let headers = [("authorization", bearer.as_str())];
     let body = json!({"payload": {"a": {"b": [1, 3], "c": 0}}}).to_string();
@@ -90,7 +90,7 @@ async fn who_edited_is_told_of_a_dead_letter_too_and_survives_a_restart() {
     server.kill_and_restart();
     let path = format!("/app/a/dead-letter/{}", dead["id"].as_str().unwrap());
     let whole = server.get(&path).await.expect(200);
-    assert_eq!(whole["editedBy"], json!(app));
+    assert_eq!((&whole["editedBy"], &whole["editedFrom"]), (&json!(app), &original["msgId"]));
     let changes = json!([
         {"kind": "changed", "path": "/a/b/1"},
         {"kind": "added", "path": "/a/c"},

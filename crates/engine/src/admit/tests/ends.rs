@@ -114,3 +114,19 @@ fn what_lasts_longest_is_shown_and_waited_for() {
     bench.gate.force(Some(Forced::Open), at(2));
     assert_eq!(shown(&bench, 2), (None, Decision::Wait(None)), "until somebody says otherwise");
 }
+
+#[test]
+fn a_change_of_the_endpoint_ends_the_wait_of_an_open_breaker_unless_it_is_forced() {
+    let mut bench = Bench::new(settings());
+    bench.open(0);
+    assert!(matches!(bench.decide(1), Decision::Wait(Some(_))));
+    bench.gate.let_probe(at(1));
+    assert_eq!(bench.decide(1), Decision::Probe);
+    let probe = bench.begin(1);
+    assert_eq!(bench.decide(1), Decision::Wait(None), "one only");
+    bench.settle(&probe, (200, 0, 9), 2);
+    assert_eq!(bench.decide(2), Decision::Go);
+    bench.gate.force(Some(Forced::Open), at(3));
+    bench.gate.let_probe(at(4));
+    assert_eq!(bench.decide(4), Decision::Wait(None));
+}

@@ -6,6 +6,7 @@
 use domain::dead_letter::DeadLetter;
 use domain::idempotency::delivery_key;
 use domain::ids::{EndpointKey, Kind, MessageKey, PublicId};
+use domain::message::Message;
 use resilience::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -53,6 +54,10 @@ pub(crate) struct DeadLetterOut<'a> {
     /// Of one that is read by its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<PayloadOut<'a>>,
+    /// The message that its message was edited from; of one that is read by its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "MessageId")]
+    edited_from: Option<String>,
     /// Of one that is read by its id.
     #[serde(flatten)]
     edit: Option<EditOut>,
@@ -87,19 +92,21 @@ impl<'a> DeadLetterOut<'a> {
             dead_at: time(letter.dead_at),
             run_id: letter.run.map(|since| run_id(letter.endpoint, since)),
             payload: None,
+            edited_from: None,
             edit: None,
         }
     }
 
-    /// With its payload, every attempt, and what made its message if that was an edit.
+    /// With its message's payload, every attempt, and what made the message if that was an edit.
     #[must_use]
     pub(crate) fn whole(
         mut self,
-        payload: PayloadOut<'a>,
+        message: &'a Message,
         attempts: Vec<AttemptOut>,
         edit: Option<EditOut>,
     ) -> Self {
-        self.payload = Some(payload);
+        self.payload = Some(PayloadOut::stored(message, true));
+        self.edited_from = message.edited_from.map(|id| id.text(Kind::Message));
         self.edit = edit;
         self.attempts = Attempts::All(attempts);
         self

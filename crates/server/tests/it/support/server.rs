@@ -78,6 +78,15 @@ pub(crate) fn command(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// What `check-config` says of a setting that it refuses.
+pub(crate) fn refused_setting(name: &str, value: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let output = command(folder.path(), &["check-config"]).env(name, value).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{name}={value}: {said}");
+    said
+}
+
 impl Server {
     /// Starts one with quick retries.
     pub(crate) async fn start() -> Self {
