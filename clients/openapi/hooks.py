@@ -158,7 +158,8 @@ def alert(name, given):
         for key in ("routingKey", "apiKey", "secret", "to"):
             given.pop(key, None)
         known = {"channel": "slack", "url": seeds.urls()[0]}
-        if name.endswith(".update"):
+        # It cannot be without its URL.
+        if name.endswith(".update") or ("url" in given and given["url"] is None):
             given.update(known)
     else:
         given.pop("until", None)
