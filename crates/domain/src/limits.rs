@@ -254,8 +254,12 @@ pub const BATCH_BYTES_MAX: usize = 4 * MIB;
 pub const BATCH_TIME_MAX: Duration = Duration::from_millis(5);
 /// Rows of one operation; what is larger goes in pieces.
 pub const OPERATION_ROWS_MAX: usize = 500;
-/// Part of a batch's writing time that a piece of pruning may take.
-pub const PRUNE_TIME_MAX: Duration = Duration::from_millis(2);
+/// Part of a batch's writing time that a piece of counting may take.
+pub const COUNT_TIME_MAX: Duration = Duration::from_millis(2);
+/// The same for a piece of pruning, which can wait.
+pub const PRUNE_TIME_MAX: Duration = Duration::from_micros(500);
+/// Rows of a piece of pruning.
+pub const PRUNE_ROWS_MAX: usize = 64;
 
 const fn shorter(a: Duration, b: Duration) -> bool {
     a.as_millis() < b.as_millis()
@@ -282,7 +286,8 @@ const _: () = {
     assert!(SENDS_IN_FLIGHT_MAX <= IDS_MAX);
     assert!(LANE_UNRECORDED_MAX <= UNRECORDED_MAX && UNRECORDED_MAX <= BATCH_ROWS_MAX);
     assert!(OPERATION_ROWS_MAX <= BATCH_ROWS_MAX && PAGE_ROWS_MAX <= OPERATION_ROWS_MAX);
-    assert!(shorter(PRUNE_TIME_MAX, BATCH_TIME_MAX));
+    assert!(shorter(COUNT_TIME_MAX, BATCH_TIME_MAX));
+    assert!(shorter(PRUNE_TIME_MAX, COUNT_TIME_MAX));
     assert!(shorter(CONNECT_TIMEOUT, ATTEMPT_TIMEOUT));
     assert!(shorter(ATTEMPT_TIMEOUT_MIN, ATTEMPT_TIMEOUT));
     assert!(shorter(ATTEMPT_TIMEOUT, ATTEMPT_TIMEOUT_MAX));

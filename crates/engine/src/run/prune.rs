@@ -15,7 +15,7 @@ use store::prune::Pruned;
 use super::{Command, Dispatcher};
 
 /// Between two pieces.
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(5);
 
 impl Dispatcher {
     /// Begins to prune, if it is time.

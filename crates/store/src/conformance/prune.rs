@@ -11,6 +11,7 @@ use domain::dead_letter::DeadReason;
 use domain::delivery::{DeliveryState, Pending};
 use domain::idempotency::IngestKey;
 use domain::ids::{EndpointKey, MessageKey};
+use domain::limits::PRUNE_ROWS_MAX;
 
 use super::world::{ORG, World, all};
 use super::{Case, cases, samples};
@@ -282,7 +283,9 @@ async fn pieces_are_small_and_go_from_the_oldest_on(world: World) {
     loop {
         let pruned = world.stores.prune.prune(world.now(), Retention::default(), from).await;
         let pruned = pruned.unwrap();
-        assert!(pruned.counts.messages <= 500 && pruned.reached.messages >= from.messages);
+        assert!(
+            pruned.counts.messages <= PRUNE_ROWS_MAX && pruned.reached.messages >= from.messages
+        );
         from = pruned.reached;
         gone += pruned.counts.messages;
         assert_eq!(listed(&world, &app, Direction::Ascending).await, made[gone..]);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use domain::dead_letter::DeadReason;
 use domain::delivery::{DeliveryState, Pending};
 use domain::ids::{EndpointKey, MessageKey, key_floor};
-use domain::limits::{IDEMPOTENCY_WINDOW, OPERATION_ROWS_MAX};
+use domain::limits::{IDEMPOTENCY_WINDOW, PRUNE_ROWS_MAX};
 use domain::message::{Message, hours};
 use domain::notice::News;
 use resilience::Timestamp;
@@ -77,7 +77,7 @@ fn forget_answers(tx: &mut Tx<'_>, now: Timestamp) -> usize {
     let until = now.minus(IDEMPOTENCY_WINDOW);
     let over = tx.state.answers.iter().filter(|(_, kept)| kept.at <= until);
     let over: BTreeSet<_> = over.map(|(scope, kept)| (kept.at, *scope)).collect();
-    let over: Vec<_> = over.into_iter().take(OPERATION_ROWS_MAX).collect();
+    let over: Vec<_> = over.into_iter().take(PRUNE_ROWS_MAX).collect();
     for (_, scope) in &over {
         tx.state.answers.remove(scope);
     }
@@ -92,7 +92,7 @@ fn named(state: &State, now: Timestamp) -> Vec<MessageKey> {
         (message.key.0 < key_floor(now.minus(hours(period)))).then_some((period, message.key))
     });
     let due: BTreeSet<_> = due.collect();
-    due.into_iter().map(|(_, message)| message).take(OPERATION_ROWS_MAX).collect()
+    due.into_iter().map(|(_, message)| message).take(PRUNE_ROWS_MAX).collect()
 }
 
 /// Dead letters of a range of places.
@@ -102,7 +102,7 @@ fn dead_letters(state: &State, after: u64, before: u64) -> Vec<(u64, (MessageKey
         .iter()
         .filter(|(_, closed)| is_letter(closed) && closed.place > after && closed.place < before);
     let due: BTreeSet<_> = due.map(|(delivery, closed)| (closed.place, *delivery)).collect();
-    due.into_iter().take(OPERATION_ROWS_MAX).collect()
+    due.into_iter().take(PRUNE_ROWS_MAX).collect()
 }
 
 fn is_letter(closed: &Closed) -> bool {
@@ -120,10 +120,7 @@ fn needed(state: &State) -> BTreeSet<MessageKey> {
 fn due(state: &State, after: u64, before: u64, pass: impl Fn(&Message) -> bool) -> Vec<MessageKey> {
     let all = state.messages.values().map(Arc::as_ref);
     let due = all.filter(|message| message.key.0 > after && message.key.0 < before);
-    due.filter(|message| pass(message))
-        .map(|message| message.key)
-        .take(OPERATION_ROWS_MAX)
-        .collect()
+    due.filter(|message| pass(message)).map(|message| message.key).take(PRUNE_ROWS_MAX).collect()
 }
 
 /// Deletes a payload; what waits for it dies with it, unless its endpoint is deleted.

@@ -6,7 +6,7 @@
 //! Never: hold up the writer for a search, or read a table from its beginning for each piece.
 
 use domain::ids::{MessageKey, key_floor};
-use domain::limits::{IDEMPOTENCY_WINDOW, OPERATION_ROWS_MAX};
+use domain::limits::{IDEMPOTENCY_WINDOW, PRUNE_ROWS_MAX};
 use domain::message::hours;
 use resilience::Timestamp;
 
@@ -156,7 +156,7 @@ async fn walk(
     sql: &str,
     (after, before): (i64, i64),
 ) -> Result<(Vec<i64>, Option<u64>), Fault> {
-    let values: super::conn::Params<'_> = &[&after, &before, &bound(OPERATION_ROWS_MAX)];
+    let values: super::conn::Params<'_> = &[&after, &before, &bound(PRUNE_ROWS_MAX)];
     let rows: Vec<(i64, bool)> =
         all(conn, sql, values, |row| Ok((get(row, 0)?, get(row, 1)?))).await?;
     let last = rows.last().map(|(key, _)| key.cast_unsigned());
@@ -169,9 +169,9 @@ async fn named(conn: &Conn, now: Timestamp) -> Result<Vec<i64>, Fault> {
     while let Some(next) = value(conn, PERIOD, &[&period]).await? {
         period = next;
         let before = signed(key_floor(now.minus(hours(narrow(period)?))));
-        let room = bound(OPERATION_ROWS_MAX - found.len());
+        let room = bound(PRUNE_ROWS_MAX - found.len());
         found.extend(all(conn, NAMED, &[&period, &before, &room], |row| get::<i64>(row, 0)).await?);
-        if found.len() >= OPERATION_ROWS_MAX {
+        if found.len() >= PRUNE_ROWS_MAX {
             break;
         }
     }
@@ -190,7 +190,7 @@ impl Tx {
         let mut reached = plan.reached.unwrap_or(from);
         match plan.work {
             Work::Answers(over) => {
-                let values = (At(over), bound(OPERATION_ROWS_MAX));
+                let values = (At(over), bound(PRUNE_ROWS_MAX));
                 counts.answers = self.write(DELETE_ANSWERS, &[&values.0, &values.1]).await?;
             }
             Work::Named(keys) => counts.payloads = self.clear_named(&keys).await?,
@@ -213,7 +213,7 @@ impl Tx {
 
     /// Payloads of messages that named their day, and what waits for them.
     async fn clear_named(&mut self, keys: &[i64]) -> Result<usize, Fault> {
-        let (end, mut cleared) = (self.batch.rows + OPERATION_ROWS_MAX, 0);
+        let (end, mut cleared) = (self.batch.rows + PRUNE_ROWS_MAX, 0);
         for key in keys {
             // Two rows for each delivery that dies.
             let room = end.saturating_sub(self.batch.rows);
@@ -248,8 +248,7 @@ impl Tx {
         let found: Vec<(i64, i64, bool)> =
             all(self.conn(), &sql, &[&keys], |row| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?)))
                 .await?;
-        let (mut room, mut last, mut cut, mut due) =
-            (bound(OPERATION_ROWS_MAX), None, None, vec![]);
+        let (mut room, mut last, mut cut, mut due) = (bound(PRUNE_ROWS_MAX), None, None, vec![]);
         for (key, rows, needed) in found {
             if needed {
                 last = Some(key);
@@ -265,7 +264,7 @@ impl Tx {
         }
         if let (Some(large), true) = (cut, due.is_empty()) {
             // It alone does not fit a piece: its attempts go first.
-            let most = bound(OPERATION_ROWS_MAX);
+            let most = bound(PRUNE_ROWS_MAX);
             let gone = self.write(DELETE_SOME_ATTEMPTS, &[&large, &most]).await?;
             counts.attempts += gone;
             if gone == 0 {

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use domain::figures::Tally;
-use domain::limits::{OPERATION_ROWS_MAX, PRUNE_TIME_MAX};
+use domain::limits::{COUNT_TIME_MAX, OPERATION_ROWS_MAX};
 use rusqlite::params;
 
 use super::{mark, window};
@@ -62,7 +62,7 @@ impl Tx<'_> {
         let (begun, mut added) = (started(), 0);
         let mut server = BTreeMap::<Place, Tally>::new();
         for (place, figure) in window.rest() {
-            if added == PIECE_ROWS || (added > 0 && begun.elapsed() >= PRUNE_TIME_MAX) {
+            if added == PIECE_ROWS || (added > 0 && begun.elapsed() >= COUNT_TIME_MAX) {
                 break;
             }
             self.add_figure(&MINUTES, *place, figure)?;

@@ -2,7 +2,7 @@
 //!
 //! Never: a figure less in the sum, but of hours that are old enough to go.
 
-use domain::limits::{OPERATION_ROWS_MAX, PRUNE_TIME_MAX};
+use domain::limits::{COUNT_TIME_MAX, OPERATION_ROWS_MAX};
 use resilience::Timestamp;
 
 use super::roll::HOURS;
@@ -39,7 +39,7 @@ impl Tx<'_> {
         )?;
         let mut rows = 0;
         for (place, figure) in oldest {
-            if rows > 0 && begun.elapsed() >= PRUNE_TIME_MAX {
+            if rows > 0 && begun.elapsed() >= COUNT_TIME_MAX {
                 break;
             }
             let (day, minute) = (place.minute.div_euclid(DAY), place.minute.rem_euclid(DAY));

@@ -5,7 +5,7 @@
 //! Never: leave a row behind that belongs to a message which is gone.
 
 use domain::ids::MessageKey;
-use domain::limits::{OPERATION_ROWS_MAX, PRUNE_TIME_MAX};
+use domain::limits::{PRUNE_ROWS_MAX, PRUNE_TIME_MAX};
 use rusqlite::params;
 
 use super::plan::{NEEDED, Plan, Work};
@@ -127,7 +127,7 @@ impl Tx<'_> {
         let (begun, before) = (started(), self.batch.rows);
         let mut last = None;
         for thing in things {
-            let room = (before + OPERATION_ROWS_MAX).saturating_sub(self.batch.rows);
+            let room = (before + PRUNE_ROWS_MAX).saturating_sub(self.batch.rows);
             let late = last.is_some() && begun.elapsed() >= PRUNE_TIME_MAX;
             if room == 0 || late || !act(self, thing, room)? {
                 return Ok(End::After(last));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use domain::delivery::Pending;
 use domain::ids::key_floor;
-use domain::limits::{IDEMPOTENCY_WINDOW, OPERATION_ROWS_MAX};
+use domain::limits::{IDEMPOTENCY_WINDOW, PRUNE_ROWS_MAX};
 use domain::message::hours;
 use resilience::Timestamp;
 use rusqlite::Connection;
@@ -147,9 +147,7 @@ impl Plan {
 fn over(conn: &Connection, now: Timestamp) -> Result<Vec<(i64, i64)>, StoreError> {
     let mut statement = conn.prepare_cached(ANSWERS)?;
     let until = now.minus(IDEMPOTENCY_WINDOW).as_micros();
-    all(&mut statement.query([until, bound(OPERATION_ROWS_MAX)])?, |row| {
-        Ok((row.get(0)?, row.get(1)?))
-    })
+    all(&mut statement.query([until, bound(PRUNE_ROWS_MAX)])?, |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// A key as SQL compares it.
@@ -164,7 +162,7 @@ fn dead_letters(
 ) -> Result<(Vec<i64>, Option<u64>), StoreError> {
     let mut statement = conn.prepare_cached(CLOSED)?;
     let rows: Vec<(i64, i64)> =
-        all(&mut statement.query([after, before, bound(OPERATION_ROWS_MAX)])?, |row| {
+        all(&mut statement.query([after, before, bound(PRUNE_ROWS_MAX)])?, |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?;
     let last = rows.last().map(|(place, _)| place.cast_unsigned());
@@ -198,7 +196,7 @@ impl Search<'_> {
         while let Some(next) = value(&mut periods.query([period])?)?.flatten() {
             period = next;
             let before = signed(key_floor(now.minus(hours(narrow(period)?))));
-            let room = bound(OPERATION_ROWS_MAX - found.len());
+            let room = bound(PRUNE_ROWS_MAX - found.len());
             let mut statement = self.conn.prepare_cached(NAMED)?;
             let due: Vec<(i64, Timestamp)> =
                 all(&mut statement.query([period, before, room])?, |row| {
@@ -208,7 +206,7 @@ impl Search<'_> {
                 let fresh = self.fresh(key, accepted_at)?;
                 let many = !fresh.is_empty();
                 found.push((key, fresh));
-                if many || found.len() == OPERATION_ROWS_MAX {
+                if many || found.len() == PRUNE_ROWS_MAX {
                     return Ok(found);
                 }
             }
@@ -223,7 +221,7 @@ impl Search<'_> {
         due: impl Fn(&Looked) -> bool,
     ) -> Result<(Vec<Looked>, Option<u64>), StoreError> {
         let mut statement = self.conn.prepare_cached(MESSAGES)?;
-        let rows = all(&mut statement.query([after, before, bound(OPERATION_ROWS_MAX)])?, |row| {
+        let rows = all(&mut statement.query([after, before, bound(PRUNE_ROWS_MAX)])?, |row| {
             Ok(Looked {
                 key: row.get(0)?,
                 accepted_at: time_at(row, 1)?,
