@@ -67,10 +67,16 @@ impl Gate {
     }
 
     /// The endpoint is another than the one that failed: if its breaker is open, or it is
-    /// suspended, a probe may go now.
-    pub fn let_probe(&mut self, now: Timestamp) {
-        self.breaker.end_wait(now);
-        self.suspension.wait_no_longer(now);
+    /// suspended, a probe may go now. Says whether anything waited for longer.
+    pub fn let_probe(&mut self, now: Timestamp) -> bool {
+        let later = |until: Option<Timestamp>| until.is_some_and(|until| until > now);
+        let waited = later(self.breaker.snapshot().open_until)
+            || later(self.suspension.on.map(|on| on.probe_at));
+        if waited {
+            self.breaker.end_wait(now);
+            self.suspension.wait_no_longer(now);
+        }
+        waited
     }
 
     /// What was done by hand could not be stored: as it was before.

@@ -36,7 +36,7 @@ impl Dispatcher {
                 if renewed.is_strict_now {
                     lane.gap.forget();
                 }
-                if renewed.hold_ended {
+                if renewed.wait_ended {
                     let state = known.gate.kept(key);
                     known.kept = Some(state.clone());
                     self.keep_lane(state);
@@ -53,17 +53,27 @@ impl Dispatcher {
     }
 
     /// An endpoint changed that has not been read since the start. How it differs is not known: a
-    /// hold after refusals ends in any case, and if it is suspended a probe may go.
+    /// hold after refusals ends in any case, and if its breaker is open or it is suspended a probe
+    /// may go.
     pub(super) fn trust_unread(&mut self, endpoint: EndpointKey) {
         let now = self.seen_at;
-        if let Some(on) = self.kept.get_mut(&endpoint).and_then(|kept| kept.suspended.as_mut()) {
-            on.probe_at = now;
+        // What is known of a lane of another node is only shown.
+        if self.homes.of(endpoint) == home::Home::Elsewhere {
+            return;
         }
-        if let Some(kept) = self.kept.get_mut(&endpoint)
-            && kept.rejected_until.take().is_some()
-        {
+        let Some(kept) = self.kept.get_mut(&endpoint) else { return };
+        let before = kept.clone();
+        if let Some(on) = &mut kept.suspended {
+            on.probe_at = on.probe_at.min(now);
+        }
+        if let Some(until) = &mut kept.breaker.open_until {
+            *until = now.min(*until);
+        }
+        if kept.rejected_until.take().is_some() {
             kept.rejected_for = Duration::ZERO;
             kept.rejected_since = None;
+        }
+        if *kept != before {
             let state = kept.clone();
             self.keep_lane(state);
         }

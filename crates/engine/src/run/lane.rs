@@ -57,8 +57,8 @@ pub(super) struct Asking {
 pub(super) struct Renewed {
     /// Its order has become strict.
     pub(super) is_strict_now: bool,
-    /// A hold after refusals is over.
-    pub(super) hold_ended: bool,
+    /// A hold after refusals is over, or a probe need not wait any more.
+    pub(super) wait_ended: bool,
 }
 
 /// One lane.
@@ -241,12 +241,10 @@ impl Known {
             self.gate.restart_window();
         }
         let asks_differently = asks_differently(&self.endpoint, endpoint);
-        let hold_ended = asks_differently && self.gate.trust();
-        if asks_differently {
-            self.gate.let_probe(now);
-        }
+        let trusted = asks_differently && self.gate.trust();
+        let probes = asks_differently && self.gate.let_probe(now);
         self.endpoint = Arc::clone(endpoint);
-        Renewed { is_strict_now: self.is_strict() && !was_strict, hold_ended }
+        Renewed { is_strict_now: self.is_strict() && !was_strict, wait_ended: trusted || probes }
     }
 
     pub(super) fn is_ordered(&self) -> bool {

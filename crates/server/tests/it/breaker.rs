@@ -54,6 +54,34 @@ async fn an_endpoint_that_moves_is_probed_at_once() {
 }
 
 #[tokio::test]
+async fn a_restart_does_not_bring_the_wait_back_that_a_change_has_ended() {
+    let mut server = Server::with(&[("PEYK_RETRY__ATTEMPTS_MAX", "100")]).await;
+    let (sick, well) =
+        (Receiver::scripted(|_, _| Reply::status(500)).await, Receiver::start().await);
+    // What waits is not due for long: nothing goes as a probe before something new comes.
+    let policy = json!({
+        "breaker": {"failures": 1, "openFor": "1h", "openForMax": "1h"},
+        "retryPolicy": {"strategy": "fixed", "base": "1h", "cap": "1h"},
+    });
+    server.app_with("a", &sick.url("/"), policy).await;
+    server.message("a", json!({"n": 1})).await;
+    let path = "/app/a/endpoint/e/breaker";
+    let is = |state: &'static str| {
+        let server = &server;
+        until(state, move || async move {
+            (server.get(path).await.expect(200)["state"] == state).then_some(())
+        })
+    };
+    is("open").await;
+    server.patch("/app/a/endpoint/e", &json!({"url": well.url("/")})).await.expect(200);
+    is("halfOpen").await;
+    assert_eq!(server.stop(), Some(0));
+    server.start_again();
+    server.message("a", json!({"n": 2})).await;
+    well.wait_for(1).await;
+}
+
+#[tokio::test]
 async fn it_can_be_forced() {
     let (server, receiver) = (Server::start().await, Receiver::start().await);
     server.app_with("a", &receiver.url("/"), json!({})).await;

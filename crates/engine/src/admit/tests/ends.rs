@@ -120,8 +120,9 @@ fn a_change_of_the_endpoint_ends_the_wait_of_an_open_breaker_unless_it_is_forced
     let mut bench = Bench::new(settings());
     bench.open(0);
     assert!(matches!(bench.decide(1), Decision::Wait(Some(_))));
-    bench.gate.let_probe(at(1));
-    assert_eq!(bench.decide(1), Decision::Probe);
+    assert!(bench.gate.let_probe(at(1)) && !bench.gate.let_probe(at(1)), "once");
+    let open_until = bench.gate.breaker().snapshot().open_until;
+    assert_eq!((bench.decide(1), open_until), (Decision::Probe, Some(at(1))));
     let probe = bench.begin(1);
     assert_eq!(bench.decide(1), Decision::Wait(None), "one only");
     bench.settle(&probe, (200, 0, 9), 2);
