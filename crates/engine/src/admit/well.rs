@@ -36,8 +36,7 @@ impl Gate {
     /// It says that it is well: one probe may go now.
     pub fn hear_well(&mut self, now: Timestamp) {
         if self.next_question(None, now).is_some() {
-            self.breaker.end_wait(now);
-            self.suspension.wait_no_longer(now);
+            self.let_probe(now);
         }
     }
 }

@@ -36,9 +36,9 @@ impl Dispatcher {
                 if renewed.is_strict_now {
                     lane.gap.forget();
                 }
-                if renewed.wait_ended {
-                    let state = known.gate.kept(key);
-                    known.kept = Some(state.clone());
+                if renewed.wait_ended
+                    && let Some(state) = known.changed_state()
+                {
                     self.keep_lane(state);
                 }
             }

@@ -208,16 +208,15 @@ impl Given {
         kind: &str,
         old: Option<&Channel>,
     ) -> Option<Channel> {
-        let was_cleared = self.was_cleared.clone();
+        self.refuse_unused(fields, kind);
+        let (was_given, was_cleared) = (self.was_given, self.was_cleared);
         let kept = |name: &'static str| old.filter(|_| !was_cleared.contains(&name));
-        let url = self.url.clone().or_else(|| kept("url").and_then(Channel::url).cloned());
+        let url = self.url.or_else(|| kept("url").and_then(Channel::url).cloned());
         let url = url.or_else(|| match kind {
             "pagerduty" => Target::parse("url", PAGERDUTY_URL, true).ok(),
             "opsgenie" => Target::parse("url", OPSGENIE_URL, true).ok(),
             _ => None,
         });
-        self.refuse_unused(fields, kind);
-        let was_given = self.was_given;
         let mut required = |name: &'static str, is_there: bool| {
             if !is_there && !was_given.contains(&name) {
                 fields.fail(name, format!("is required for {kind}"));
