@@ -4,6 +4,7 @@
 //! A partition has one owner, so that what must be exact for an endpoint is the owner's memory.
 //! Never: ask a clock or a database; ages and what was read are arguments.
 
+pub mod owners;
 pub mod shares;
 
 use std::time::Duration;

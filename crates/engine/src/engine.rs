@@ -26,6 +26,7 @@ use crate::alert::chores::{AlertBells, Alerts};
 use crate::announce::Announcer;
 use crate::elsewhere;
 use crate::figures::RollUp;
+use crate::forward;
 use crate::ingest::{self, IngestError, Post};
 use crate::mail::{self, PostOffice};
 use crate::parts::{BreakerView, ByHand, NextSend, Parts, Situation, Stores};
@@ -57,6 +58,7 @@ pub struct Running {
     counting: JoinHandle<()>,
     mailing: Option<JoinHandle<()>>,
     alerting: Vec<JoinHandle<()>>,
+    forwarding: Option<forward::Running>,
     commands: mpsc::UnboundedSender<Command>,
 }
 
@@ -132,10 +134,8 @@ impl Engine {
         attach: impl FnOnce(Arc<dyn Commits>),
     ) -> Result<(Self, Running), StoreError> {
         let (commands, inbox) = mpsc::unbounded_channel();
-        let stores = parts.stores.clone();
-        let roster = Arc::new(Roster::new(Arc::clone(&stores.directory)));
-        let (new_notice, new_mail) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let new_task = Arc::new(Notify::new());
+        let (roster, forwarding) = forward(&mut parts);
+        let [new_notice, new_mail, new_task] = [(); 3].map(|()| Arc::new(Notify::new()));
         let alerts = AlertBells::default();
         let (told, copies) = watch::channel(0);
         attach(Arc::new(Hub {
@@ -148,10 +148,11 @@ impl Engine {
             alerts: alerts.clone(),
             copies: told,
         }));
+        let stores = parts.stores.clone();
         stores.notices.keep_mails(parts.mailer.is_some());
-        let counts = mail::Counts::new();
         let office = parts.mailer.as_ref().map(|mailer| {
-            PostOffice::new(stores.clone(), Arc::clone(&parts.clock), Arc::clone(mailer), counts)
+            let clock = Arc::clone(&parts.clock);
+            PostOffice::new(stores.clone(), clock, Arc::clone(mailer), mail::Counts::new())
         });
         let alerting = parts.alerting.clone().map(|alerting| {
             Alerts::new(&mut parts, &roster, alerting, commands.clone(), alerts.clone())
@@ -184,6 +185,7 @@ impl Engine {
             counting,
             mailing,
             alerting,
+            forwarding: forwarding.map(forward::Prepared::start),
             commands: commands.clone(),
         };
         let engine = Self {
@@ -365,9 +367,25 @@ impl Running {
         self.counting.abort();
         self.mailing.inspect(JoinHandle::abort);
         self.alerting.iter().for_each(JoinHandle::abort);
+        if let Some(forwarding) = &self.forwarding {
+            forwarding.end();
+        }
         let _gone = self.commands.send(Command::Drain(grace));
         let _ended = self.dispatcher.await;
     }
+}
+
+/// The directory at hand. From here on posts go to those who serve their endpoints, where there are
+/// others.
+fn forward(parts: &mut Parts) -> (Arc<Roster>, Option<forward::Prepared>) {
+    let roster = Arc::new(Roster::new(Arc::clone(&parts.stores.directory)));
+    let among = parts.stores.nodes.among();
+    let forwarding = parts.forwarding.take().zip(among).map(|(forwarding, among)| {
+        let (inbox, prepared) = forwarding.prepare(among, Arc::clone(&roster), &parts.stores.inbox);
+        parts.stores.inbox = inbox;
+        prepared
+    });
+    (roster, forwarding)
 }
 
 #[cfg(test)]

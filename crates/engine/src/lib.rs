@@ -13,6 +13,7 @@ mod elsewhere;
 pub mod engine;
 pub mod events;
 pub mod figures;
+pub mod forward;
 pub mod ingest;
 pub mod lanes;
 pub mod mail;

@@ -13,6 +13,7 @@ use crate::admit::Held;
 use crate::alert::parts::Alerting;
 use crate::announce::Wording;
 use crate::events::Observer;
+use crate::forward::Forwarding;
 use crate::mail::Mailer;
 use crate::settings::Settings;
 use crate::trace::Tracing;
@@ -40,6 +41,9 @@ pub struct Parts {
     pub mailer: Option<Arc<dyn Mailer>>,
     /// What alerts are built from; without it nobody is alerted.
     pub alerting: Option<Alerting>,
+    /// How posts reach the nodes that serve their endpoints; without it each is committed where it
+    /// came in.
+    pub forwarding: Option<Forwarding>,
     /// Where ids in flight also stand, so that a delivery that kills the process is found; `None`
     /// for no such file.
     pub inflight_path: Option<std::path::PathBuf>,

@@ -53,6 +53,23 @@ impl Roster {
         Ok(Some(fresh))
     }
 
+    /// The application with this key, at this version or as it is now; `None` if it is gone.
+    pub(crate) async fn at(
+        &self,
+        app: AppKey,
+        version: i64,
+    ) -> Result<Option<Arc<AppSnapshot>>, StoreError> {
+        let kept = self.apps.get(&app);
+        if let Some(found) = kept.filter(|found| found.app.version == version) {
+            return Ok(Some(found));
+        }
+        let changes = self.changes.load(Ordering::SeqCst);
+        let Some(fresh) = self.directory.app_by_key(app).await? else { return Ok(None) };
+        let fresh = Arc::new(fresh);
+        self.keep((fresh.app.org, IdOrUid::Id(fresh.app.id)), &fresh, changes);
+        Ok(Some(fresh))
+    }
+
     /// Keeps what was read after so many changes. If one was told meanwhile it may be older than
     /// that, and whoever told of it is gone: it is dropped again.
     fn keep(&self, name: (PublicId, IdOrUid), fresh: &Arc<AppSnapshot>, changes: u64) {

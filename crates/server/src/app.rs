@@ -9,6 +9,7 @@ mod boot_clock;
 mod descriptors;
 mod kept;
 mod node;
+mod peers;
 mod pushing;
 pub(crate) mod secret;
 mod trouble;
@@ -113,7 +114,7 @@ pub(crate) fn migrate(settings: &Settings) -> Result<(), Trouble> {
         // Nodes that run keep what they serve.
         let mut settings = settings.clone();
         (settings.nodes.works, settings.nodes.api) = (false, false);
-        Store::open(&settings, clock()).await?.close().await;
+        Store::open(&settings, None, clock()).await?.close().await;
         Ok(())
     })
 }
@@ -160,16 +161,18 @@ impl Peyk {
             let address = &settings.listen_address;
             format!("cannot listen on {address}: {fault}; set listen_address to a free one")
         })?;
-        let address = listener.local_addr().map_err(|fault| fault.to_string())?;
+        let listens = listener.local_addr().map_err(|fault| fault.to_string())?;
         let clock = clock();
         let routes = if settings.nodes.api { Routes::all() } else { Routes::unasked() };
         let metrics = Metrics::install(&routes.templates())?;
-        let store = Store::open(&settings, Arc::clone(&clock)).await?;
+        let (forwarding, address) = peers::open(&settings).await?.unzip();
+        let store = Store::open(&settings, address, Arc::clone(&clock)).await?;
         let clock = store.clock().unwrap_or(clock);
         let _noted = store.node().map(|node| node::note(&settings.data_dir, node));
         let (tracing, spans) = pushing::tracing(&settings.push.traces);
         let clocked = (Arc::clone(&clock), tracing.clone());
-        let parts = parts(&settings, &store, clocked, observer)?;
+        let mut parts = parts(&settings, &store, clocked, observer)?;
+        parts.forwarding = forwarding;
         let connections_max = descriptors::connections_max(parts.settings.sends_max);
         let for_engine = store.clone();
         let started = Engine::start(parts, move |commits| for_engine.attach(commits)).await;
@@ -187,7 +190,7 @@ impl Peyk {
             clock: Arc::clone(&clock),
             tokens,
             iterators: Iterators::new(&secret),
-            origin: Origin::new(settings.public_url.clone(), address),
+            origin: Origin::new(settings.public_url.clone(), listens),
             token_rates: TokenRates::new(settings.token_requests_per_s, share),
             schemas: Arc::new(SchemaCheck::new(settings.schema_validation)),
             budget: Budget::new(domain::limits::REQUESTS_WAITING_BYTES_MAX),
@@ -207,7 +210,7 @@ impl Peyk {
         let copies = tokio::spawn(copies(Arc::clone(&shared)));
         let pushing = Pushing::start(&shared, spans);
         Ok(Self {
-            address,
+            address: listens,
             shared,
             stop,
             serving,
@@ -336,6 +339,7 @@ fn parts(
         wording: notice::payload,
         mailer: mailer(settings, installation)?,
         alerting: Some(alerting(settings)),
+        forwarding: None,
         inflight_path: Some(settings.data_dir.join("inflight")),
     })
 }

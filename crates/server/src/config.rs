@@ -20,6 +20,7 @@ pub(crate) mod telemetry;
 use std::path::Path;
 
 pub(crate) use error::ConfigError;
+pub(crate) use nodes::NodePort;
 use raw::Raw;
 pub(crate) use settings::{Database, Settings};
 pub(crate) use source::Source;

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use domain::ids::{EndpointKey, MessageKey};
-use domain::nodes::{Chore, Partition, Partitions, Standing};
+use domain::nodes::owners::Owners;
+use domain::nodes::{Chore, NodeId, Partition, Partitions, Standing};
 use resilience::{Clock, Forced, Timestamp};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::Reply;
 use crate::ledger::LaneState;
@@ -178,10 +179,42 @@ const fn words(partitions: Partitions) -> [u64; 4] {
     partitions.words()
 }
 
+/// Where a node takes posts from others, and how they know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerAddress {
+    /// `host:port`
+    pub at: String,
+    /// SHA-256 of the certificate that it shows.
+    pub fingerprint: [u8; 32],
+}
+
+/// The other nodes, as they were last read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peers {
+    /// Who owns which partition, this node included.
+    pub owners: Owners,
+    /// Those that can be reached.
+    pub nodes: Vec<(NodeId, PeerAddress)>,
+}
+
+/// This node, and what it reads of the others from time to time.
+#[derive(Clone, Debug)]
+pub struct Among {
+    /// Which node this is.
+    pub me: NodeId,
+    /// The others.
+    pub peers: watch::Receiver<Arc<Peers>>,
+}
+
 /// What nodes on one store have of each other.
 pub trait Nodes: Send + Sync {
     /// What this node owns.
     fn share(&self) -> Arc<Share>;
+
+    /// Who else uses the store; `None` where nobody can.
+    fn among(&self) -> Option<Among> {
+        None
+    }
 
     /// The stored states of these lanes, for those that another node serves.
     fn lane_states_of(&self, endpoints: Vec<EndpointKey>) -> Reply<'_, Vec<LaneState>>;

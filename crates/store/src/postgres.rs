@@ -51,6 +51,7 @@ mod sets;
 mod shared;
 mod sweep;
 mod tasks;
+mod towards;
 mod tx;
 mod types;
 mod wake;
@@ -73,7 +74,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use crate::cipher::Cipher;
 use crate::commits::Commits;
 use crate::common_clock::CommonClock;
-use crate::nodes::Share;
+use crate::nodes::{PeerAddress, Peers, Share};
 use crate::stored::endpoint::open_secrets;
 use crate::stored::figures::Rolling;
 use crate::{Reply, StoreError};
@@ -84,9 +85,10 @@ use fault::{Fault, unavailable};
 use keeper::Keeper;
 use lanes::Lanes;
 use link::{Pool, Way};
-use node::Me;
+use node::{Joining, Me};
 use rows::{bytes_at, get, id_at};
 use shared::Shared;
+pub use towards::address_towards;
 use writer::Writer;
 
 /// How a store is opened.
@@ -119,6 +121,8 @@ pub struct PostgresOptions {
     pub works: bool,
     /// Whether this node answers the API.
     pub is_asked: bool,
+    /// Where this node takes posts from others; `None` if it takes none.
+    pub address: Option<PeerAddress>,
     /// A node whose process is known to have ended.
     pub former: Option<NodeId>,
 }
@@ -140,6 +144,7 @@ impl PostgresOptions {
             steady: Arc::new(SteadyClock::new()),
             works: true,
             is_asked: true,
+            address: None,
             former: None,
         }
     }
@@ -214,6 +219,7 @@ impl PostgresStore {
             attached: false.into(),
             me,
             share,
+            peers: watch::Sender::new(Arc::new(Peers::default())),
             keeps_mails: Arc::default(),
             depth: 0.into(),
         });
@@ -328,7 +334,9 @@ async fn prepare(conn: &Conn, of: &PostgresOptions) -> Result<([u8; 16], u64, Me
     migrate::to_latest(conn).await?;
     check_secrets(conn, of.cipher.as_ref()).await?;
     let installation = installation(conn).await?;
-    let me = Me::join(conn, (of.works, of.is_asked), of.former).await?;
+    let address = of.address.clone();
+    let joining = Joining { works: of.works, is_asked: of.is_asked, address };
+    let me = Me::join(conn, &joining, of.former).await?;
     // After all that a node before it wrote under the same slot.
     Ok((installation, tx::last_key(conn).await?, me))
 }

@@ -113,6 +113,7 @@ async fn world(script: fn() -> Script) -> World {
         wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
         mailer: None,
         alerting: None,
+        forwarding: None,
         inflight_path: None,
     };
     let attached = Arc::clone(&store);

@@ -223,6 +223,7 @@ impl World {
             wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
             mailer: Some(Arc::new(Deaf)),
             alerting: None,
+            forwarding: None,
             inflight_path: Some(self.inflight.clone()),
         }
     }

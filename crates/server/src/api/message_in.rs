@@ -199,7 +199,8 @@ pub(super) fn deliver_at_rule(spec: &MessageSpec, now: Timestamp) -> String {
     let most = DELIVER_AT_MAX.as_secs() / 3_600;
     match spec.retention_hours {
         Some(kept) if u64::from(kept) < most => {
-            format!("must be before the payload goes, which is {kept} hours from now")
+            let hours = if kept == 1 { "1 hour".to_owned() } else { format!("{kept} hours") };
+            format!("must be before the payload goes, which is {hours} from now")
         }
         _ => format!("must be at most {most} hours from now"),
     }

@@ -12,7 +12,7 @@ use store::StoreError;
 use store::cipher::Cipher;
 use store::commits::Commits;
 use store::common_clock::CommonClock;
-use store::nodes::Nodes as _;
+use store::nodes::{Nodes as _, PeerAddress};
 use store::postgres::{PostgresOptions, PostgresStore};
 use store::sqlite::{SqliteOptions, SqliteStore};
 
@@ -33,10 +33,14 @@ pub(super) enum Store {
 
 impl Store {
     /// Opens what the settings name. `clock` is that of this machine.
-    pub(super) async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Self, Trouble> {
+    pub(super) async fn open(
+        settings: &Settings,
+        address: Option<PeerAddress>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Trouble> {
         let cipher = settings.main_key.as_ref().map(|key| Cipher::from_main_key(key.reveal()));
         let unencrypted = cipher.is_none();
-        let opened = Self::open_with(settings, clock, cipher).await;
+        let opened = Self::open_with(settings, address, (clock, cipher)).await;
         let opened = opened.map_err(match settings.database {
             Database::Sqlite(_) => Trouble::Other,
             Database::Postgres(_) => Trouble::Database,
@@ -49,8 +53,8 @@ impl Store {
 
     async fn open_with(
         settings: &Settings,
-        clock: Arc<dyn Clock>,
-        cipher: Option<Cipher>,
+        address: Option<PeerAddress>,
+        (clock, cipher): (Arc<dyn Clock>, Option<Cipher>),
     ) -> Result<Self, String> {
         match &settings.database {
             Database::Sqlite(path) => {
@@ -70,6 +74,7 @@ impl Store {
                 options.steady = steady;
                 options.works = settings.nodes.works;
                 options.is_asked = settings.nodes.api;
+                options.address = address;
                 options.former = node::former(&settings.data_dir);
                 let direct = settings.nodes.direct_url.as_ref();
                 options.direct_url = direct.map(|url| url.reveal().to_owned());

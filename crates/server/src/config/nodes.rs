@@ -13,6 +13,17 @@ use super::reader::Reader;
 /// A start waits at most so long for the database.
 const WAIT_MAX: Duration = Duration::from_secs(3_600);
 
+/// Where a node takes posts that other nodes forward.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NodePort {
+    /// Nowhere, and it forwards none.
+    Off,
+    /// At a free port of the address by which it reaches the database.
+    Auto,
+    /// Here.
+    At(String),
+}
+
 /// What this node does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Nodes {
@@ -24,6 +35,10 @@ pub(crate) struct Nodes {
     pub(crate) direct_url: Option<Hidden>,
     /// A pooler stands before the database that gives a session to several clients in turn.
     pub(crate) is_pooled: bool,
+    /// Where it takes posts of other nodes.
+    pub(crate) port: NodePort,
+    /// Where they reach it, if not where it listens.
+    pub(crate) address: Option<String>,
     /// A start waits so long for a database that cannot be reached.
     pub(crate) wait: Duration,
 }
@@ -63,7 +78,32 @@ impl Nodes {
         if wait > WAIT_MAX {
             return Err(read.fault("database_wait", "must be at most 1h"));
         }
+        let port = match read.text("node_listen_address")? {
+            "auto" => NodePort::Auto,
+            "off" => NodePort::Off,
+            at if has_port(at) => NodePort::At(at.to_owned()),
+            _ => {
+                let rule = "must be auto, off or host:port, like 10.0.0.7:8072";
+                return Err(read.fault("node_listen_address", rule));
+            }
+        };
+        let address = read.optional("node_address").map(str::to_owned);
+        if address.as_deref().is_some_and(|at| !has_port(at) || at.ends_with(":0")) {
+            return Err(read.fault("node_address", "must be host:port, like 10.0.0.7:8072"));
+        }
+        if let (NodePort::At(at), None) = (&port, &address)
+            && ["0.0.0.0:", "[::]:"].iter().any(|any| at.starts_with(any))
+        {
+            let rule = "needs node_address, which names one address of this machine";
+            return Err(read.fault("node_listen_address", rule));
+        }
         let direct_url = direct_url.map(|url| Hidden(url.to_owned()));
-        Ok(Self { api, works, direct_url, is_pooled, wait })
+        Ok(Self { api, works, direct_url, is_pooled, port, address, wait })
     }
+}
+
+/// Whether a text is a host and the number of a port.
+pub(super) fn has_port(text: &str) -> bool {
+    text.rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }

@@ -38,7 +38,7 @@ pub(crate) enum Kind {
 }
 
 /// Every key.
-pub(crate) const KEYS: [(&str, Kind); 98] = [
+pub(crate) const KEYS: [(&str, Kind); 100] = [
     ("listen_address", Kind::Text),
     ("public_url", Kind::Text),
     ("data_dir", Kind::Text),
@@ -47,6 +47,8 @@ pub(crate) const KEYS: [(&str, Kind); 98] = [
     ("database_pooled", Kind::Flag),
     ("database_wait", Kind::Text),
     ("roles", Kind::List),
+    ("node_listen_address", Kind::Text),
+    ("node_address", Kind::Text),
     ("jwt_secret", Kind::Text),
     ("main_key", Kind::Text),
     ("allowed_targets", Kind::List),

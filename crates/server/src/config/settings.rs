@@ -21,7 +21,7 @@ use super::alerts::Alerts;
 use super::bounds::Bounds;
 use super::error::ConfigError;
 use super::hidden::Hidden;
-use super::nodes::Nodes;
+use super::nodes::{Nodes, has_port};
 use super::proxy;
 use super::raw::Raw;
 use super::reader::{Reader, to_u32};
@@ -180,12 +180,9 @@ impl Settings {
 impl Reader<'_> {
     fn listen_address(&self) -> Result<String, ConfigError> {
         let text = self.text("listen_address")?;
-        let port = text
-            .rsplit_once(':')
-            .and_then(|(host, port)| if host.is_empty() { None } else { port.parse::<u16>().ok() });
-        match port {
-            Some(_) => Ok(text.to_owned()),
-            None => Err(self.fault("listen_address", "must be host:port, like 127.0.0.1:8071")),
+        match has_port(text) {
+            true => Ok(text.to_owned()),
+            false => Err(self.fault("listen_address", "must be host:port, like 127.0.0.1:8071")),
         }
     }
 

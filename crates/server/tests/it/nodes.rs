@@ -7,6 +7,7 @@ mod bounds;
 mod clocks;
 mod database;
 mod fleet;
+mod forwarding;
 mod load;
 mod lost;
 mod pooled;
@@ -21,12 +22,23 @@ use fleet::Fleet;
 const PATIENT: [(&str, &str); 2] =
     [("PEYK_RETRY__ATTEMPTS_MAX", "1000"), ("PEYK_RETRY__BASE", "100ms")];
 
+/// What is posted goes through the database.
+const NOT_FORWARDED: [(&str, &str); 1] = [("PEYK_NODE_LISTEN_ADDRESS", "off")];
+
 /// Of one node, what may be in flight to the endpoints of a test when it hands them over.
 const REPEATS_MAX: usize = 24;
 
 #[tokio::test]
 async fn any_node_takes_a_message_and_each_is_sent_once() {
-    let fleet = Fleet::start(3, &[]).await;
+    any_node_takes(&Fleet::start(3, &[]).await).await;
+}
+
+#[tokio::test]
+async fn any_node_takes_a_message_though_none_is_forwarded() {
+    any_node_takes(&Fleet::start(3, &NOT_FORWARDED).await).await;
+}
+
+async fn any_node_takes(fleet: &Fleet) {
     let receiver = Receiver::start().await;
     let apps: Vec<String> = (0..12).map(|n| format!("a{n}")).collect();
     for (n, app) in apps.iter().enumerate() {

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use domain::limits::{HEARTBEAT_EVERY, LEASE};
+use domain::nodes::owners::Owners;
 use domain::nodes::shares::{self, Member, Plan};
 use domain::nodes::{NodeId, Partition, Partitions};
 use resilience::Timestamp;
@@ -23,6 +24,7 @@ use super::link::{Pool, connect};
 use super::node::{self, Seen};
 use super::shared::Shared;
 use crate::StoreError;
+use crate::nodes::Peers;
 
 /// A round that takes longer is given up with its connection.
 const ROUND_MAX: Duration = Duration::from_secs(3);
@@ -151,7 +153,7 @@ impl Keeper {
         let dead = shares::dead(self.shared.me.id, &members, steady);
         let mut gone = false;
         for dead in nodes.iter().filter(|node| dead.contains(&node.id)) {
-            match node::bury(conn, *dead).await {
+            match node::bury(conn, dead).await {
                 Ok(true) => {
                     tracing::warn!(node = dead.id.0, "a node is silent: what it had is taken over");
                     gone = true;
@@ -199,6 +201,7 @@ impl Keeper {
 
     /// Takes what it should have, and begins to give away what it should not.
     async fn settle(&mut self, conn: &Conn, seen: &Seen) -> Result<(), Fault> {
+        self.tell_peers(seen);
         self.shared.share.set_asked(seen.nodes.iter().filter(|node| node.is_asked).count());
         let members = self.hear(&seen.nodes);
         let (me, share) = (self.shared.me, &self.shared.share);
@@ -222,6 +225,20 @@ impl Keeper {
             commits.shed(shed);
         }
         Ok(())
+    }
+
+    /// Says who else is there, where to reach them, and what they own.
+    fn tell_peers(&self, seen: &Seen) {
+        let others = seen.nodes.iter().filter(|node| node.id != self.shared.me.id);
+        let nodes = others.filter_map(|node| Some((node.id, node.address.clone()?))).collect();
+        let now = Peers { owners: Owners::new(&seen.owners), nodes };
+        self.shared.peers.send_if_modified(|peers| {
+            let differs = **peers != now;
+            if differs {
+                *peers = Arc::new(now);
+            }
+            differs
+        });
     }
 
     /// Alone, this node knows how much waits; with others it has to count.

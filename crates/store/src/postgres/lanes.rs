@@ -19,14 +19,13 @@ use super::fault::Fault;
 use super::gather::{ASKING_MAX, Gather};
 use super::link::{Pool, read};
 use super::rows::{
-    PENDING, bound, bytes_at, content_type, get, labels_at, maybe_blob, message_key, pending,
+    PENDING, PENDING_COLUMNS, bound, bytes_at, content_type, get, labels_at, maybe_blob,
+    message_key, pending,
 };
 use crate::Reply;
 use crate::queue::DueRows;
 use crate::stored::fault::unreadable;
 
-/// The column behind those of a pending row.
-const BESIDE_PENDING: usize = 8;
 /// Endpoints whose rows are read at once.
 const ENDPOINTS_TOGETHER: usize = 64;
 /// Messages whose payloads are read at once.
@@ -91,7 +90,7 @@ async fn rows(conn: Conn, asked: Vec<Asked>) -> Result<Vec<DueRows>, Fault> {
     // One row beyond what is due or asked for tells when to come again.
     let most: Vec<i64> = asked.iter().map(|asked| bound(asked.limit.saturating_add(1))).collect();
     let mut found: Vec<Vec<Pending>> = vec![Vec::new(); asked.len()];
-    let read = |row: &Row| Ok((get::<i64>(row, BESIDE_PENDING)?, pending(row)?));
+    let read = |row: &Row| Ok((get::<i64>(row, PENDING_COLUMNS)?, pending(row)?));
     for (place, row) in all(&conn, &sql, &[&endpoints, &most], read).await? {
         // Places begin at 1.
         let of = usize::try_from(place - 1).ok().and_then(|place| found.get_mut(place));

@@ -17,6 +17,7 @@ const STEPS: &[&str] = &[
     include_str!("../../migrations/postgres/0005_nodes.sql"),
     include_str!("../../migrations/postgres/0006_asked.sql"),
     include_str!("../../migrations/postgres/0007_edits.sql"),
+    include_str!("../../migrations/postgres/0008_peers.sql"),
 ];
 /// "peyk" and what it is for: whoever migrates holds it.
 const MIGRATION_LOCK: i64 = 0x7065_796B_0000_0002;

@@ -13,6 +13,7 @@ use super::conn::{Conn, Params, all, exists, one, run, value};
 use super::fault::{Fault, unavailable};
 use super::rows::{At, get, time_at};
 use crate::StoreError;
+use crate::nodes::PeerAddress;
 
 /// Joining, and telling all nodes, in turn: whoever is told of later sees who has joined.
 pub(super) const JOIN_LOCK: i64 = 0x7065_796B_0000_0003;
@@ -21,13 +22,14 @@ pub(super) const CHANNEL: &str = "peyk";
 /// Who owns what, or who is there, has changed.
 pub(super) const MOVED: &str = "moved";
 
-const JOIN: &str = "INSERT INTO node (id, slot, works, is_asked, heartbeat)
-     SELECT $1, free.slot, $2, $4, clock_timestamp() FROM generate_series(0, $3) AS free (slot)
+const JOIN: &str = "INSERT INTO node (id, slot, works, is_asked, address, fingerprint, heartbeat)
+     SELECT $1, free.slot, $2, $4, $5, $6, clock_timestamp() FROM generate_series(0, $3) AS free (slot)
      WHERE NOT EXISTS (SELECT 1 FROM node WHERE node.slot = free.slot) ORDER BY free.slot LIMIT 1 RETURNING slot";
 const BEAT: &str = "UPDATE node SET heartbeat = clock_timestamp() WHERE id = $1";
 const ALIVE: &str = "SELECT 1 FROM node WHERE id = $1 FOR KEY SHARE";
 const TIME: &str = "SELECT clock_timestamp()";
-const MEMBERS: &str = "SELECT id, works, is_asked, heartbeat FROM node ORDER BY id";
+const MEMBERS: &str =
+    "SELECT id, works, is_asked, heartbeat, address, fingerprint FROM node ORDER BY id";
 const OWNERS: &str = "SELECT owner FROM partition ORDER BY id";
 const TAKE: &str = "WITH me AS (SELECT id FROM node WHERE id = $1 FOR KEY SHARE)
      UPDATE partition SET owner = $1
@@ -51,7 +53,7 @@ pub(super) struct Me {
 }
 
 /// A node as its row says.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) id: NodeId,
     pub(super) works: bool,
@@ -60,6 +62,19 @@ pub(super) struct Row {
     /// When it last said that it lives, by the database's clock, which may have been set since:
     /// good for nothing but to see whether it has said so again.
     pub(super) heartbeat: Timestamp,
+    /// Where it takes posts from others.
+    pub(super) address: Option<PeerAddress>,
+}
+
+/// What a node says of itself when it joins.
+#[derive(Clone, Debug)]
+pub(super) struct Joining {
+    /// It serves endpoints.
+    pub(super) works: bool,
+    /// It answers the API.
+    pub(super) is_asked: bool,
+    /// Where it takes posts from others.
+    pub(super) address: Option<PeerAddress>,
 }
 
 /// What was read of all nodes.
@@ -73,7 +88,7 @@ impl Me {
     /// ended, goes at once.
     pub(super) async fn join(
         conn: &Conn,
-        (works, is_asked): (bool, bool),
+        joining: &Joining,
         former: Option<NodeId>,
     ) -> Result<Self, Fault> {
         if let Some(former) = former {
@@ -84,7 +99,7 @@ impl Me {
         FromOs::fill(&mut random).map_err(|_| unavailable("the system gives no random bytes"))?;
         let id = NodeId(i64::from_le_bytes(random));
         conn.batch_execute("BEGIN").await?;
-        let joined = joined(conn, id, (works, is_asked)).await;
+        let joined = joined(conn, id, joining).await;
         let end = if joined.is_ok() { "COMMIT" } else { "ROLLBACK" };
         conn.batch_execute(end).await?;
         let slot = joined?.ok_or_else(|| {
@@ -123,11 +138,14 @@ impl Me {
 async fn joined(
     conn: &Conn,
     id: NodeId,
-    (works, is_asked): (bool, bool),
+    Joining { works, is_asked, address }: &Joining,
 ) -> Result<Option<i16>, Fault> {
     run(conn, "SELECT pg_advisory_xact_lock($1)", &[&JOIN_LOCK]).await?;
     let last = i32::try_from(NODES_MAX - 1).unwrap_or(i32::MAX);
-    let slot = value::<i16>(conn, JOIN, &[&id.0, &works, &last, &is_asked]).await?;
+    let at = address.as_ref().map(|address| address.at.as_str());
+    let fingerprint = address.as_ref().map(|address| &address.fingerprint[..]);
+    let values: Params<'_> = &[&id.0, works, &last, is_asked, &at, &fingerprint];
+    let slot = value::<i16>(conn, JOIN, values).await?;
     notify(conn, MOVED).await?;
     Ok(slot)
 }
@@ -140,6 +158,7 @@ pub(super) async fn look(conn: &Conn) -> Result<Seen, Fault> {
             works: get(row, 1)?,
             is_asked: get(row, 2)?,
             heartbeat: time_at(row, 3)?,
+            address: address(row)?,
         })
     })
     .await?;
@@ -150,13 +169,20 @@ pub(super) async fn look(conn: &Conn) -> Result<Seen, Fault> {
     Ok(Seen { nodes, owners })
 }
 
+fn address(row: &tokio_postgres::Row) -> Result<Option<PeerAddress>, StoreError> {
+    let Some(at) = get::<Option<String>>(row, 4)? else { return Ok(None) };
+    let fingerprint = get::<Option<Vec<u8>>>(row, 5)?.unwrap_or_default();
+    // Another version may write something else there: then it cannot be reached.
+    Ok(fingerprint.try_into().ok().map(|fingerprint| PeerAddress { at, fingerprint }))
+}
+
 /// The time of the database.
 pub(super) async fn time(conn: &Conn) -> Result<Option<Timestamp>, Fault> {
     one(conn, TIME, &[], |row| time_at(row, 0)).await
 }
 
 /// Declares a node dead that has said nothing since; whether it is gone by this.
-pub(super) async fn bury(conn: &Conn, node: Row) -> Result<bool, Fault> {
+pub(super) async fn bury(conn: &Conn, node: &Row) -> Result<bool, Fault> {
     let buried = run(conn, BURY, &[&node.id.0, &At(node.heartbeat)]).await? == 1;
     if buried {
         clear(conn).await?;

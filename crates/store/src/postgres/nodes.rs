@@ -13,7 +13,7 @@ use super::node::{MOVED, RELEASE, notify};
 use super::rows::{LANE, lane};
 use crate::Reply;
 use crate::ledger::LaneState;
-use crate::nodes::{Edit, Nodes, Order, Share};
+use crate::nodes::{Among, Edit, Nodes, Order, Share};
 
 /// Whoever reads a row of the directory and writes it changed.
 const EDIT_LOCK: i64 = 0x7065_796B_0000_0004;
@@ -21,6 +21,10 @@ const EDIT_LOCK: i64 = 0x7065_796B_0000_0004;
 impl Nodes for PostgresStore {
     fn share(&self) -> Arc<Share> {
         Arc::clone(&self.shared.share)
+    }
+
+    fn among(&self) -> Option<Among> {
+        Some(Among { me: self.shared.me.id, peers: self.shared.peers.subscribe() })
     }
 
     fn lane_states_of(&self, endpoints: Vec<EndpointKey>) -> Reply<'_, Vec<LaneState>> {

@@ -29,6 +29,8 @@ use crate::stored::numbers::{narrow, retry_after, span};
 /// The columns that [`pending`] reads.
 pub(super) const PENDING: &str =
     "endpoint, due_at, message, age_from, sends, budget_used, last_delay, manual";
+/// So many are they: what is read besides stands behind them.
+pub(super) const PENDING_COLUMNS: usize = 8;
 /// The columns that [`message`] reads, payload included.
 pub(super) const MESSAGE: &str = "message.key, message.random, app, accepted_at, event_type, event_id, \
      labels, content_type, retention_hours, edited_from, payload IS NULL, payload";

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, OnceLock};
 
 use resilience::Clock;
+use tokio::sync::watch;
 
 use super::door::Door;
 use super::node::Me;
 use crate::commits::Commits;
 use crate::common_clock::CommonClock;
-use crate::nodes::Share;
+use crate::nodes::{Peers, Share};
 
 /// What they share.
 pub(super) struct Shared {
@@ -24,6 +25,8 @@ pub(super) struct Shared {
     pub(super) attached: AtomicBool,
     pub(super) me: Me,
     pub(super) share: Arc<Share>,
+    /// The other nodes, as the keeper last read them.
+    pub(super) peers: watch::Sender<Arc<Peers>>,
     /// Somebody sends what goes by e-mail.
     pub(super) keeps_mails: Arc<AtomicBool>,
     /// Pending rows.

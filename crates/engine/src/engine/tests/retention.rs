@@ -59,6 +59,7 @@ async fn open(ordering: Order) -> Desk {
         wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
         mailer: None,
         alerting: None,
+        forwarding: None,
         inflight_path: None,
     };
     let attached = Arc::clone(&store);

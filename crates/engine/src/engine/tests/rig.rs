@@ -105,6 +105,7 @@ impl Rig {
             chance: Box::new(Seeded::new(1)),
             tracing: Default::default(),
             observer: Arc::new(Unobserved),
+            forwarding: None,
             inflight_path: Some(self.inflight_file()),
             wording: |notice| Bytes::from_static(notice.news.name().as_bytes()),
             mailer: Some(Arc::clone(&self.mailer)),

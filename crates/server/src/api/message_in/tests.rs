@@ -218,7 +218,7 @@ fn the_rule_that_a_time_of_delivery_breaks_is_named() {
         (-61, None, "must not be in the past by more than 60 seconds"),
         (24 * 3_600 + 1, None, "must be at most 24 hours from now"),
         (24 * 3_600 + 1, Some(100), "must be at most 24 hours from now"),
-        (7_200, Some(1), "must be before the payload goes, which is 1 hours from now"),
+        (7_200, Some(1), "must be before the payload goes, which is 1 hour from now"),
     ] {
         assert_eq!(deliver_at_rule(&spec(deliver_at, kept), now), rule);
     }

@@ -60,7 +60,7 @@ async fn a_node_that_is_killed_under_load_loses_nothing() {
     assert!(again <= in_flight + 64, "{again} sent again, {in_flight} were in flight");
 }
 
-fn signal(server: &Server, name: &str) {
+pub(super) fn signal(server: &Server, name: &str) {
     let id = server.id().to_string();
     assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
 }

@@ -32,8 +32,10 @@ impl Known<'_> {
         }
         let since = time(breaker.since);
         let failures = match breaker.consecutive_failures {
-            1 => "a failure".to_owned(),
-            count => format!("{count} failures in a row"),
+            // They are not kept over a restart.
+            0 => String::new(),
+            1 => ", after a failure".to_owned(),
+            count => format!(", after {count} failures in a row"),
         };
         match (breaker.state, breaker.forced) {
             ("suspended", _) => Because::new("endpoint_suspended", format!(
@@ -48,7 +50,7 @@ impl Known<'_> {
                 "Waits: the circuit breaker is half open, and one delivery is being tried first.",
             ),
             _ => Because::new("breaker_open", format!(
-                "Waits: the circuit breaker is open since {since}, after {failures}; one delivery is tried {}.",
+                "Waits: the circuit breaker is open since {since}{failures}; one delivery is tried {}.",
                 until.map_or_else(|| "next".to_owned(), |at| format!("at {}", time(at)))
             )),
         }
