@@ -72,6 +72,10 @@ async fn throughput(options: &Options, nodes: u32) -> Result<Run> {
     let urls = (0..options.apps.max(1)).map(|app| format!("http://{receiver}/ok/{app}"));
     let apps = fleet.api.create_apps(urls.collect()).await?;
     let share = (options.in_flight / fleet.nodes.len()).max(1);
+    let apps = match options.aimed {
+        true => fleet.own(&options.peyk, &apps)?,
+        false => vec![apps; fleet.nodes.len()],
+    };
     spread(&fleet, &apps, (0..options.warmup, share)).await?;
     wait_delivered(&board, 0..options.warmup, GIVE_UP).await?;
     let seqs = options.warmup..options.warmup + options.messages;
@@ -101,17 +105,18 @@ fn own_cpu_s() -> Result<f64> {
     machine::cpu_s(std::process::id())
 }
 
-/// Posts all, an equal part to each node, as fast as they are taken; how many were refused.
+/// Posts all, an equal part to each node and its applications, as fast as they are taken; how many
+/// were refused.
 async fn spread(
     fleet: &Fleet,
-    apps: &Arc<[String]>,
+    apps: &[Arc<[String]>],
     (seqs, in_flight): (std::ops::Range<u32>, usize),
 ) -> Result<u64> {
     let mut loads = JoinSet::new();
     let nodes = u32::try_from(fleet.nodes.len()).unwrap_or(1);
     let part = u32::try_from(seqs.len()).unwrap_or(u32::MAX).div_ceil(nodes);
     let mut begin = seqs.start;
-    for node in &fleet.nodes {
+    for (node, apps) in fleet.nodes.iter().zip(apps) {
         let end = seqs.end.min(begin + part);
         let load = fleet.load(node, apps, in_flight);
         loads.spawn(async move { load::closed(&load, begin..end).await });

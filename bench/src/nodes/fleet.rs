@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::ids::EndpointKey;
+use domain::nodes::Partition;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
@@ -23,6 +25,11 @@ const PAYLOAD_BYTES: usize = 256;
 const SHARES: &str =
     "SELECT count(*), min(owned), max(owned) FROM (SELECT count(partition.id) AS owned
      FROM peyk.node LEFT JOIN peyk.partition ON owner = node.id GROUP BY node.id) AS each";
+
+/// In which place the owner of each partition joined, from 0; they start one after another.
+const SLOTS: &str =
+    "SELECT node.slot FROM peyk.partition JOIN peyk.node ON owner = node.id ORDER BY partition.id";
+const ENDPOINTS: &str = "SELECT key, url FROM peyk.endpoint";
 
 /// The nodes, and the API of the first.
 pub(super) struct Fleet {
@@ -69,6 +76,25 @@ impl Fleet {
             }
             sleep(Duration::from_millis(100)).await;
         }
+    }
+
+    /// The applications of which each node serves the endpoint.
+    pub(super) fn own(&self, peyk: &Peyk, apps: &[String]) -> Result<Vec<Arc<[String]>>> {
+        let url = peyk.database().unwrap_or_default();
+        let owners = psql::run(url, SLOTS, &[])?;
+        let owners: Vec<usize> = owners.lines().filter_map(|slot| slot.parse().ok()).collect();
+        let mut own = vec![Vec::new(); self.nodes.len()];
+        for endpoint in psql::run(url, ENDPOINTS, &[])?.lines() {
+            // Each is named by the end of its URL.
+            let read = endpoint.split_once('|').and_then(|(key, url)| {
+                let app = url.rsplit('/').next()?.parse::<usize>().ok()?;
+                let place = Partition::of(EndpointKey(key.parse().ok()?)).0;
+                Some((own.get_mut(*owners.get(usize::from(place))?)?, apps.get(app)?.clone()))
+            });
+            let (list, app) = read.ok_or_else(|| Fault::new("an endpoint is nobody's"))?;
+            list.push(app);
+        }
+        Ok(own.into_iter().map(Into::into).collect())
     }
 
     /// A load on one node.

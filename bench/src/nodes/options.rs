@@ -29,6 +29,10 @@ pub(crate) struct Options {
     /// Posts in flight, over all nodes.
     #[arg(long, default_value_t = 96)]
     pub(super) in_flight: usize,
+    /// Post each message to the node that serves its endpoint: what is left is what several
+    /// processes and writers cost.
+    #[arg(long)]
+    pub(super) aimed: bool,
     /// Kill a node under load instead, and count.
     #[arg(long)]
     pub(super) kill: bool,

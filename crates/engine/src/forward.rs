@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use domain::idempotency::IngestKey;
 use domain::ids::PublicId;
+use domain::nodes::NodeId;
 use metrics::{Counter, counter};
 use store::Reply;
 use store::inbox::{Accepted, Inbox, NewMessage};
@@ -99,9 +100,10 @@ struct Near {
     counts: Arc<Counts>,
 }
 
-/// What became of posts that were forwarded.
+/// What became of posts that another node should commit.
 struct Counts {
     committed: Counter,
+    kept: Counter,
     returned: Counter,
     unanswered: Counter,
 }
@@ -109,20 +111,28 @@ struct Counts {
 impl Counts {
     fn new() -> Arc<Self> {
         let count = |outcome| counter!("peyk_posts_forwarded_total", "outcome" => outcome);
-        let (committed, returned) = (count("committed"), count("returned"));
-        Arc::new(Self { committed, returned, unanswered: count("unanswered") })
+        let (committed, kept) = (count("committed"), count("kept"));
+        let (returned, unanswered) = (count("returned"), count("unanswered"));
+        Arc::new(Self { committed, kept, returned, unanswered })
+    }
+}
+
+impl Near {
+    /// Forwards a post, if that is possible at once.
+    fn ask(&self, node: NodeId, message: &NewMessage) -> Option<Asked> {
+        let is_small = message.spec.payload.len() <= PAYLOAD_MAX;
+        is_small.then(|| self.links.to(node))??.ask(message)
     }
 }
 
 impl Inbox for Near {
     fn accept(&self, message: NewMessage) -> Reply<'static, Accepted> {
-        let link = match message.spec.payload.len() <= PAYLOAD_MAX {
-            true => self.links.to_serve(&message.targets),
-            false => None,
+        let Some(node) = self.links.nearest(&message.targets) else {
+            return self.here.accept(message);
         };
-        let Some(link) = link else { return self.here.accept(message) };
         let keyed = Keyed::of(message);
-        let Some(asked) = link.ask(&keyed.message) else {
+        let Some(asked) = self.ask(node, &keyed.message) else {
+            self.counts.kept.increment(1);
             return self.here.accept(keyed.unasked());
         };
         let (here, counts) = (Arc::clone(&self.here), Arc::clone(&self.counts));

@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, oneshot};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsConnector, rustls};
@@ -30,6 +31,8 @@ const DIAL_MAX: Duration = Duration::from_secs(3);
 /// Pauses between attempts to connect, doubling.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// A node that is not reached for so long is told of in the log.
+const TELL_AFTER: Duration = Duration::from_secs(3);
 /// A node that lets a post wait for longer is asked nothing more until it answers.
 const SILENT_MAX: Duration = Duration::from_millis(250);
 /// Posts, and bytes of them, that wait for an answer.
@@ -98,23 +101,21 @@ impl Link {
 
     /// Connects, and connects again when that ends.
     pub(super) async fn keep(&self, to: &PeerAddress, connector: TlsConnector) -> Infallible {
-        let (mut pause, mut told) = (PAUSE_MIN, false);
+        let address = &to.at;
+        let mut missing: Option<Missing> = None;
         loop {
-            let ended = match timeout(DIAL_MAX, dial(&to.at, &connector)).await {
-                Ok(Ok(stream)) => {
-                    (pause, told) = (PAUSE_MIN, false);
-                    tracing::debug!(address = to.at, "connected to another node");
-                    self.run(stream).await
+            let dialled = timeout(DIAL_MAX, dial(address, &connector)).await;
+            match dialled.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+                Ok(stream) => {
+                    if missing.take().is_some_and(|missing| missing.told) {
+                        tracing::info!(address, "another node is reached again");
+                    }
+                    let ended = self.run(stream).await;
+                    tracing::debug!(address, %ended, "a connection to another node ended");
+                    sleep(PAUSE_MIN).await;
                 }
-                Ok(Err(fault)) => fault,
-                Err(_) => io::ErrorKind::TimedOut.into(),
-            };
-            if !std::mem::replace(&mut told, true) {
-                let address = &to.at;
-                tracing::info!(address, fault = %ended, "another node is not reached; trying again");
+                Err(fault) => missing.get_or_insert_with(Missing::new).waits(address, &fault).await,
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
@@ -151,6 +152,34 @@ impl Link {
     }
 }
 
+/// A node that is not reached.
+struct Missing {
+    since: Instant,
+    told: bool,
+    pause: Duration,
+}
+
+impl Missing {
+    fn new() -> Self {
+        Self { since: Instant::now(), told: false, pause: PAUSE_MIN }
+    }
+
+    /// Waits until it is tried again. A node that ends is not there for a moment before it is gone:
+    /// nothing is said of that.
+    async fn waits(&mut self, address: &str, fault: &io::Error) {
+        if !self.told && self.since.elapsed() >= TELL_AFTER {
+            self.told = true;
+            tracing::warn!(
+                address,
+                %fault,
+                "another node is not reached: what is posted for it goes through the database"
+            );
+        }
+        sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+    }
+}
+
 /// Connects, and waits until the other side says that it knows this one.
 pub(super) async fn dial(
     at: &str,
@@ -177,6 +206,13 @@ async fn write(
     loop {
         if posts.recv_many(&mut together, TOGETHER_MAX).await == 0 {
             return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        // Whoever is about to ask does so first, and goes with the others in one write.
+        yield_now().await;
+        while together.len() < TOGETHER_MAX
+            && let Ok(post) = posts.try_recv()
+        {
+            together.push(post);
         }
         for post in together.drain(..) {
             sink.feed(post).await?;

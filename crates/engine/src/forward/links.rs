@@ -36,16 +36,17 @@ impl Links {
         Self { among, links: RwLock::default() }
     }
 
-    /// The way to the node that serves most of these endpoints; `None` if that is this one, or is
-    /// not known.
-    pub(super) fn to_serve(&self, endpoints: &[Arc<Endpoint>]) -> Option<Arc<Link>> {
+    /// The node that serves most of these endpoints; `None` if that is this one.
+    pub(super) fn nearest(&self, endpoints: &[Arc<Endpoint>]) -> Option<NodeId> {
         let me = self.among.me;
         let keys = endpoints.iter().map(|endpoint| endpoint.key);
         let nearest = self.among.peers.borrow().owners.nearest(me, keys);
-        if nearest == me {
-            return None;
-        }
-        self.links.read().unwrap_or_else(PoisonError::into_inner).get(&nearest).cloned()
+        (nearest != me).then_some(nearest)
+    }
+
+    /// The way to a node, if it is known.
+    pub(super) fn to(&self, node: NodeId) -> Option<Arc<Link>> {
+        self.links.read().unwrap_or_else(PoisonError::into_inner).get(&node).cloned()
     }
 
     /// Keeps links to those that are there.

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use domain::application::AppSnapshot;
-use domain::nodes::NodeId;
 use domain::nodes::owners::Owners;
 use futures_util::{SinkExt as _, StreamExt as _};
 use proptest::prelude::*;
@@ -123,7 +122,7 @@ impl Rig {
     }
 
     fn is_connected(&self) -> bool {
-        self.near.links.to_serve(&self.app.endpoints).is_some_and(|link| link.is_up())
+        self.near.links.to(THERE).is_some_and(|link| link.is_up())
     }
 
     fn message(&self) -> NewMessage {
@@ -303,7 +302,7 @@ async fn a_post_that_was_not_committed_there_is_committed_here() {
     let rig = Rig::new().await;
     let (frames, _listener) = far(&rig).await;
     let posts = tokio::spawn(rig.near.accept(rig.message()));
-    while rig.is_connected() && !rig.near.links.to_serve(&rig.app.endpoints).unwrap().is_asked() {
+    while rig.is_connected() && !rig.near.links.to(THERE).unwrap().is_asked() {
         yield_now().await;
     }
     drop(frames);

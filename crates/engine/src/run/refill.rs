@@ -165,9 +165,13 @@ impl Dispatcher {
             return;
         }
         self.poll.running = true;
+        // A process that stood still has been told of nothing meanwhile: only what was due before
+        // could have been missed.
+        let asked_at = self.poll.next_at.min(now);
         self.poll.next_at = now.plus(SLEEP_MAX);
         let (queue, after) = (Arc::clone(&self.stores.queue), self.poll.after);
-        self.report(async move { Command::Polled(queue.endpoints(after, POLL_MAX).await, now) });
+        let asks = async move { Command::Polled(queue.endpoints(after, POLL_MAX).await, asked_at) };
+        self.report(asks);
         self.look_around();
         self.flights.cut_overdue();
     }

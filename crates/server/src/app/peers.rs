@@ -22,7 +22,10 @@ pub(super) async fn open(settings: &Settings) -> Result<Option<(Forwarding, Peer
             }
         },
         NodePort::At(at) => TcpListener::bind(at).await.map_err(|fault| {
-            format!("cannot listen on {at}: {fault}; set node_listen_address to a free one")
+            format!(
+                "cannot listen on {at}: {fault}; set node_listen_address to a free port of an address \
+                 of this machine"
+            )
         })?,
     };
     let identity = Identity::generate().map_err(|fault| fault.to_string())?;

@@ -104,6 +104,8 @@ impl Nodes {
 
 /// Whether a text is a host and the number of a port.
 pub(super) fn has_port(text: &str) -> bool {
-    text.rsplit_once(':')
-        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+    let is_host = |host: &str| {
+        !host.is_empty() && !host.contains(|one: char| one.is_whitespace() || "/@?#".contains(one))
+    };
+    text.rsplit_once(':').is_some_and(|(host, port)| is_host(host) && port.parse::<u16>().is_ok())
 }

@@ -233,6 +233,7 @@ fn what_is_wrong_is_named_in_one_line() {
         ("node_listen_address = \"x\"", "`node_listen_address` in peyk.toml must be auto, off or"),
         ("node_listen_address = \"[::]:1\"", "`node_listen_address` in peyk.toml needs node_add"),
         ("node_address = \"10.0.0.7\"", "`node_address` in peyk.toml must be host:port, like"),
+        ("node_address = \"http://a:1\"", "`node_address` in peyk.toml must be host:port, like"),
         ("node_address = \"10.0.0.7:0\"", "`node_address` in peyk.toml must be host:port, like"),
         ("database_wait = \"2h\"", "`database_wait` in peyk.toml must be at most 1h"),
         ("jwt_secret = \"short\"", "`jwt_secret` in peyk.toml must have at least 16"),

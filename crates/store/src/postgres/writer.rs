@@ -292,12 +292,18 @@ impl From<Fault> for Lost {
     }
 }
 
+/// A server on the GNU C library gives memory back after each statement and gets it anew for the
+/// next one, until a session has freed a piece so large.
+const KEEPS_MEMORY: &str = "SELECT length(repeat(' ', 8388608))";
+
 /// The connection, once it is known how much waits.
 pub(super) async fn open(conn: Conn, shared: &Shared, last: u64) -> Result<Tx, StoreError> {
     // Statements without a name are planned each time anyway.
     if !conn.is_pooled() {
-        let told = conn.batch_execute(ANY_LENGTH).await;
-        told.map_err(|fault| Fault::from(fault).told())?;
+        for setting in [ANY_LENGTH, KEEPS_MEMORY] {
+            let told = conn.batch_execute(setting).await;
+            told.map_err(|fault| Fault::from(fault).told())?;
+        }
     }
     let depth = value::<i64>(&conn, "SELECT count(*) FROM pending", &[]).await;
     shared.depth.store(depth.map_err(|fault| fault.told())?.unwrap_or(0), Ordering::Relaxed);

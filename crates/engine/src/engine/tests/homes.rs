@@ -102,6 +102,19 @@ async fn what_another_node_serves_is_not_sent_until_it_comes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_came_while_a_process_stood_still_was_not_missed() {
+    let rig = Rig::new(samples::endpoint(), |_| Script::status(200)).await;
+    let life = rig.start().await;
+    rig.pass(SECOND / 2).await;
+    // Another node's commit, of which this one is not told before it goes on.
+    rig.is_deaf.store(true, Ordering::SeqCst);
+    rig.post(&life).await;
+    rig.clock.advance(SECOND * 5);
+    rig.pass(SECOND * 2).await;
+    assert_eq!((rig.sent(), life.engine.lane_repairs()), (vec![0], 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_goes_is_released_once_its_results_are_recorded() {
     let (rig, others) = node(|_| Script::status(200).after(SECOND)).await;
     let life = rig.start().await;

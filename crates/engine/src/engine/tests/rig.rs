@@ -24,6 +24,8 @@ pub(super) struct Rig {
     /// What other nodes leave to this one, if there are any.
     pub(super) nodes: Option<Arc<dyn store::nodes::Nodes>>,
     pub(super) commits: std::sync::Mutex<Option<Arc<dyn Commits>>>,
+    /// The engine is not told of new rows, as of what another node has written.
+    pub(super) is_deaf: Arc<AtomicBool>,
     posted: AtomicU64,
     scratch: tempfile::TempDir,
 }
@@ -38,6 +40,40 @@ impl mail::Mailer for Deaf {
 
     fn send_alert(&self, _: mail::AlertLetter) -> mail::Mailing<'_> {
         Box::pin(std::future::pending())
+    }
+}
+
+/// Passes on what the store tells, unless it is deaf.
+struct Ear {
+    to: Arc<dyn Commits>,
+    is_deaf: Arc<AtomicBool>,
+}
+
+impl Commits for Ear {
+    fn fresh(&self, rows: Vec<Fresh>) {
+        if !self.is_deaf.load(Ordering::SeqCst) {
+            self.to.fresh(rows);
+        }
+    }
+
+    fn withdrawn(&self, rows: Vec<Pending>) {
+        self.to.withdrawn(rows);
+    }
+
+    fn directory_changed(&self, app: AppKey, endpoint: Option<EndpointKey>) {
+        self.to.directory_changed(app, endpoint);
+    }
+
+    fn noted(&self) {
+        self.to.noted();
+    }
+
+    fn recovered(&self) {
+        self.to.recovered();
+    }
+
+    fn batch(&self, stats: BatchStats) {
+        self.to.batch(stats);
     }
 }
 
@@ -81,6 +117,7 @@ impl Rig {
             mailer,
             nodes,
             commits,
+            is_deaf: Arc::default(),
             posted,
             scratch,
         }
@@ -114,7 +151,7 @@ impl Rig {
         let attached = Arc::clone(&self.store);
         let attach = move |commits: Arc<dyn Commits>| {
             *self.commits.lock().unwrap() = Some(Arc::clone(&commits));
-            attached.attach(commits);
+            attached.attach(Arc::new(Ear { to: commits, is_deaf: Arc::clone(&self.is_deaf) }));
         };
         let (engine, running) = Engine::start(parts, attach).await.unwrap();
         Life { engine, running }
