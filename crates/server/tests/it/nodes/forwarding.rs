@@ -19,7 +19,7 @@ async fn forwarded(node: &Server) -> f64 {
 }
 
 /// Posts until one is forwarded, so that there is a connection; what was posted.
-async fn warm(node: &Server, app: &str) -> Vec<String> {
+pub(super) async fn warm(node: &Server, app: &str) -> Vec<String> {
     let mut posted = Vec::new();
     while forwarded(node).await == 0.0 {
         posted.push(node.message(app, json!({"n": 0})).await);

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::PATIENT;
 use super::fleet::{Fleet, node_id};
+use super::forwarding::warm;
 use super::load::{all_arrived, arrivals, load, six_apps};
 use crate::support::{Gate, Receiver, Reply, Server, until};
 
@@ -149,9 +150,13 @@ async fn a_node_that_is_cut_off_from_the_database_stops_before_others_take_over(
     let app = owned.iter().next().unwrap().clone();
     let id = fleet.nodes[0].message(&app, json!({"n": 0})).await;
     receiver.wait_for(2).await;
+    let cut_off = &fleet.nodes[2];
+    let others = apps.iter().find(|app| !owned.contains(*app)).unwrap();
+    warm(cut_off, others).await;
     way.cut.send(true).unwrap();
     let cut = Instant::now();
-    let cut_off = &fleet.nodes[2];
+    // It forwards what others serve, for as long as they know it.
+    let forwarded = cut_off.message(others, json!({"n": 1})).await;
     until("a health that tells", || async {
         (cut_off.get("/health").await.status == 503).then_some(())
     })
@@ -160,6 +165,7 @@ async fn a_node_that_is_cut_off_from_the_database_stops_before_others_take_over(
     assert_eq!(cut_off.post(&format!("/app/{app}/msg"), &message).await.status, 503);
     receiver.script(|_, _| Reply::status(200));
     fleet.nodes[0].wait_delivered(&app, &[id]).await;
+    fleet.nodes[0].wait_delivered(others, &[forwarded]).await;
     assert!(cut.elapsed() < SERVED_AGAIN, "{:?}", cut.elapsed());
     assert!(fleet.try_owner_of(&app).is_some_and(|owner| owner < 2));
     way.cut.send(false).unwrap();
