@@ -17,8 +17,8 @@ pub(crate) struct Options {
     /// Applications with one endpoint each.
     #[arg(long, default_value_t = 96)]
     pub(super) apps: u32,
-    /// Messages of a run.
-    #[arg(long, default_value_t = 30_000)]
+    /// Messages of a run: enough for some ten seconds.
+    #[arg(long, default_value_t = 150_000)]
     pub(super) messages: u32,
     /// Messages before the clock starts.
     #[arg(long, default_value_t = 5_000)]
@@ -26,8 +26,8 @@ pub(crate) struct Options {
     /// Runs of one node and of several, in turn.
     #[arg(long, default_value_t = 3)]
     pub(super) pairs: u32,
-    /// Posts in flight, over all nodes.
-    #[arg(long, default_value_t = 96)]
+    /// Posts in flight, over all nodes; with fewer, some of the machine's time is left over.
+    #[arg(long, default_value_t = 384)]
     pub(super) in_flight: usize,
     /// Post each message to the node that serves its endpoint: what is left is what several
     /// processes and writers cost.
