@@ -33,7 +33,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// A node that is not reached for so long is told of in the log.
 const TELL_AFTER: Duration = Duration::from_secs(3);
-/// A node that lets a post wait for longer is asked nothing more until it answers.
+/// A node that owes an answer and says nothing for longer is asked nothing more until it does. One
+/// that has much to do says something all the time.
 const SILENT_MAX: Duration = Duration::from_millis(250);
 /// Posts, and bytes of them, that wait for an answer.
 const WAITING_MAX: usize = 4_096;
@@ -56,9 +57,10 @@ pub(super) struct Conn {
 }
 
 /// What is asked and not answered.
-#[derive(Default)]
 struct Waiting {
     last: u64,
+    /// When the last answer came.
+    heard: Instant,
     bytes: usize,
     posts: BTreeMap<u64, Waits>,
     is_closed: bool,
@@ -125,7 +127,8 @@ impl Link {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let (queue, posts) = unbounded_channel();
-        let conn = Arc::new(Conn { queue, waiting: Mutex::default(), end: Notify::new() });
+        let waiting = Mutex::new(Waiting::new());
+        let conn = Arc::new(Conn { queue, waiting, end: Notify::new() });
         let (sink, mut answers) = stream.split();
         let up = Up::new(self, conn);
         let reads = async {
@@ -274,7 +277,11 @@ impl Conn {
     }
 
     fn hears(&self, answer: Answer) {
-        let waits = self.waiting().take(answer.number);
+        let waits = {
+            let mut waiting = self.waiting();
+            waiting.heard = Instant::now();
+            waiting.take(answer.number)
+        };
         if let Some(waits) = waits {
             let _gone = waits.answer.send(answer);
         }
@@ -286,11 +293,15 @@ impl Conn {
 }
 
 impl Waiting {
+    fn new() -> Self {
+        let (heard, posts) = (Instant::now(), BTreeMap::new());
+        Self { last: 0, heard, bytes: 0, posts, is_closed: false }
+    }
+
     fn has_room(&self, now: Instant) -> bool {
-        let is_silent = match self.posts.first_key_value() {
-            Some((_, oldest)) => now.duration_since(oldest.since) > SILENT_MAX,
-            None => false,
-        };
+        let is_silent = self.posts.first_key_value().is_some_and(|(_, oldest)| {
+            now.duration_since(self.heard.max(oldest.since)) > SILENT_MAX
+        });
         let is_full = self.posts.len() >= WAITING_MAX || self.bytes >= WAITING_BYTES_MAX;
         !(self.is_closed || is_silent || is_full)
     }

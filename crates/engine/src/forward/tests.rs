@@ -192,6 +192,19 @@ async fn far(rig: &Rig) -> (Frames<TlsStream<TcpStream>>, TcpListener) {
     (frames, listener)
 }
 
+/// Stops the clock until it is dropped; from then on the clock goes on by itself when all wait.
+struct Still(#[expect(dead_code, reason = "dropping it tells")] std::sync::mpsc::Sender<()>);
+
+impl Still {
+    fn hold() -> Self {
+        let (sender, dropped) = std::sync::mpsc::channel();
+        // A stopped clock does not go on by itself while something blocks.
+        tokio::task::spawn_blocking(move || dropped.recv());
+        tokio::time::pause();
+        Self(sender)
+    }
+}
+
 fn id(accepted: &Accepted) -> PublicId {
     match accepted {
         Accepted::New { id, .. } => *id,
@@ -314,7 +327,7 @@ async fn a_post_that_was_not_committed_there_is_committed_here() {
 async fn a_silent_node_keeps_one_post_waiting_and_no_later_one() {
     let rig = Rig::new().await;
     let (mut frames, _listener) = far(&rig).await;
-    tokio::time::pause();
+    let still = Still::hold();
     let begun = Instant::now();
     let first = tokio::spawn(rig.near.accept(rig.message()));
     let asked = Post::read(frames.next().await.unwrap().unwrap()).unwrap();
@@ -323,11 +336,30 @@ async fn a_silent_node_keeps_one_post_waiting_and_no_later_one() {
     id(&rig.post(rig.message()).await);
     assert_eq!((rig.here.posts(), Instant::now()), (1, before), "at once");
     assert!(!first.is_finished());
+    drop(still);
     id(&first.await.unwrap().unwrap());
     assert!(begun.elapsed() >= ANSWER_MAX, "{:?}", begun.elapsed());
     assert_eq!((rig.here.posts(), rig.kept().len()), (2, 2));
     // Its connection is given up.
     assert!(!matches!(frames.next().await, Some(Ok(_))), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_node_that_answers_others_late_is_not_silent() {
+    let rig = Rig::new().await;
+    let (mut frames, _listener) = far(&rig).await;
+    let _still = Still::hold();
+    let _first = tokio::spawn(rig.near.accept(rig.message()));
+    frames.next().await.unwrap().unwrap();
+    for round in 1..=5 {
+        tokio::time::advance(Duration::from_millis(200)).await;
+        let posts = tokio::spawn(rig.near.accept(rig.message()));
+        let post = Post::read(frames.next().await.unwrap().unwrap()).unwrap();
+        let new = wire::New { key: round, accepted_at_us: 0 };
+        frames.send(wire::Answer { number: post.number, new: Some(new) }.encoded()).await.unwrap();
+        assert_eq!(id(&posts.await.unwrap().unwrap()).key(), round);
+    }
+    assert_eq!(rig.here.posts(), 0, "all were forwarded, though the first one waits");
 }
 
 #[tokio::test]
