@@ -150,9 +150,9 @@ impl Engine {
         }));
         let stores = parts.stores.clone();
         stores.notices.keep_mails(parts.mailer.is_some());
+        let counts = mail::Counts::new();
         let office = parts.mailer.as_ref().map(|mailer| {
-            let clock = Arc::clone(&parts.clock);
-            PostOffice::new(stores.clone(), clock, Arc::clone(mailer), mail::Counts::new())
+            PostOffice::new(stores.clone(), Arc::clone(&parts.clock), Arc::clone(mailer), counts)
         });
         let alerting = parts.alerting.clone().map(|alerting| {
             Alerts::new(&mut parts, &roster, alerting, commands.clone(), alerts.clone())
@@ -379,9 +379,11 @@ impl Running {
 /// others.
 fn forward(parts: &mut Parts) -> (Arc<Roster>, Option<forward::Prepared>) {
     let roster = Arc::new(Roster::new(Arc::clone(&parts.stores.directory)));
+    let counts = forward::Counts::new();
     let among = parts.stores.nodes.among();
     let forwarding = parts.forwarding.take().zip(among).map(|(forwarding, among)| {
-        let (inbox, prepared) = forwarding.prepare(among, Arc::clone(&roster), &parts.stores.inbox);
+        let (inbox, prepared) =
+            forwarding.prepare(among, Arc::clone(&roster), (&parts.stores.inbox, counts));
         parts.stores.inbox = inbox;
         prepared
     });

@@ -66,12 +66,12 @@ impl Forwarding {
         self,
         among: Among,
         roster: Arc<Roster>,
-        inbox: &Arc<dyn Inbox>,
+        (inbox, counts): (&Arc<dyn Inbox>, Arc<Counts>),
     ) -> (Arc<dyn Inbox>, Prepared) {
         let answering = Answering::new(among.clone(), roster, Arc::clone(inbox));
         let links = Arc::new(Links::new(among));
         let here = Arc::clone(inbox);
-        let near = Near { links: Arc::clone(&links), here, counts: Counts::new() };
+        let near = Near { links: Arc::clone(&links), here, counts };
         (Arc::new(near), Prepared { forwarding: self, answering, links })
     }
 }
@@ -101,7 +101,7 @@ struct Near {
 }
 
 /// What became of posts that another node should commit.
-struct Counts {
+pub(crate) struct Counts {
     committed: Counter,
     kept: Counter,
     returned: Counter,
@@ -109,7 +109,8 @@ struct Counts {
 }
 
 impl Counts {
-    fn new() -> Arc<Self> {
+    /// All at zero, whether anything is forwarded or not.
+    pub(crate) fn new() -> Arc<Self> {
         let count = |outcome| counter!("peyk_posts_forwarded_total", "outcome" => outcome);
         let (committed, kept) = (count("committed"), count("kept"));
         let (returned, unanswered) = (count("returned"), count("unanswered"));

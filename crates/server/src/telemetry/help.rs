@@ -23,6 +23,10 @@ const COUNTERS: &[(&str, &str)] = &[
     ("peyk_commits_total", "Batches, committed or failed."),
     ("peyk_commit_rows_total", "Rows written or removed."),
     ("peyk_messages_total", "Messages accepted."),
+    (
+        "peyk_posts_forwarded_total",
+        "Posts for another node: committed there, kept here, returned, unanswered.",
+    ),
     ("peyk_figures_rows_total", "Rows of figures written or removed by rolling up."),
     ("peyk_attempts_total", "Sends that ended, by class."),
     ("peyk_deliveries_total", "Deliveries that ended delivered or cancelled."),
