@@ -18,9 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::idempotency::IngestKey;
-use domain::ids::PublicId;
+use domain::ids::{MessageKey, PublicId};
 use domain::nodes::NodeId;
 use metrics::{Counter, counter};
+use resilience::Timestamp;
 use store::Reply;
 use store::inbox::{Accepted, Inbox, NewMessage};
 use store::nodes::Among;
@@ -167,7 +168,7 @@ async fn answer(asked: Asked) -> Option<wire::Answer> {
     if let Ok(answer) = timeout(ANSWER_MAX, asked.answer).await {
         return answer.ok();
     }
-    asked.link.leave();
+    asked.conn.leave();
     None
 }
 
@@ -217,8 +218,8 @@ impl wire::New {
 
     fn accepted(self, random: [u8; 12]) -> Accepted {
         let id = PublicId::new(self.key, random);
-        let accepted_at = resilience::Timestamp::from_micros(self.accepted_at_us);
-        Accepted::New { key: domain::ids::MessageKey(self.key), id, accepted_at }
+        let accepted_at = Timestamp::from_micros(self.accepted_at_us);
+        Accepted::New { key: MessageKey(self.key), id, accepted_at }
     }
 }
 

@@ -197,6 +197,13 @@ pub struct Peers {
     pub nodes: Vec<(NodeId, PeerAddress)>,
 }
 
+impl Peers {
+    /// Whether one of them shows the certificate with this fingerprint.
+    pub fn knows(&self, fingerprint: &[u8; 32]) -> bool {
+        self.nodes.iter().any(|(_, node)| node.fingerprint == *fingerprint)
+    }
+}
+
 /// This node, and what it reads of the others from time to time.
 #[derive(Clone, Debug)]
 pub struct Among {

@@ -40,13 +40,9 @@ impl Owners {
                 None => counts.push((owner, 1)),
             }
         }
-        let mut best = (me, 0);
-        for (node, count) in counts {
-            if count > best.1 {
-                best = (node, count);
-            }
-        }
-        best.0
+        // Of equals the last one is taken, which is this node once the order is turned round.
+        let most = counts.into_iter().rev().max_by_key(|(_, count)| *count);
+        most.map_or(me, |(node, _)| node)
     }
 }
 

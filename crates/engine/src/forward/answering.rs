@@ -12,14 +12,15 @@ use domain::ids::{AppKey, EndpointKey};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, SinkExt, StreamExt as _};
 use store::inbox::Inbox;
-use store::nodes::Among;
+use store::nodes::{Among, Peers};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::identity::Identity;
+use super::identity::{Identity, fingerprint};
 use super::wire::{Answer, Frames, New, Post, frames};
 use crate::roster::Roster;
 
@@ -47,9 +48,7 @@ impl Answering {
     /// Takes connections for ever; dropping it ends them.
     pub(super) async fn run(self: Arc<Self>, listener: TcpListener, identity: Arc<Identity>) {
         let peers = self.among.peers.clone();
-        let is_known = move |shown: &[u8; 32]| {
-            peers.borrow().nodes.iter().any(|(_, node)| node.fingerprint == *shown)
-        };
+        let is_known = move |shown: &[u8; 32]| peers.borrow().knows(shown);
         let acceptor = match identity.acceptor(Box::new(is_known)) {
             Ok(acceptor) => acceptor,
             Err(fault) => return tracing::warn!(%fault, "no posts are taken from other nodes"),
@@ -80,14 +79,12 @@ impl Answering {
         socket.set_nodelay(true)?;
         let shakes = timeout(HANDSHAKE_MAX, acceptor.accept(socket));
         let stream = shakes.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
-        let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).cloned();
+        let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+        let shown = shown.map(|shown| fingerprint(shown));
         let mut peers = self.among.peers.clone();
         let forgotten = async {
-            let shown = shown.map(|shown| super::identity::fingerprint(&shown));
-            let knows = |peers: &Arc<store::nodes::Peers>| {
-                peers.nodes.iter().any(|(_, node)| Some(node.fingerprint) == shown)
-            };
-            drop(peers.wait_for(|peers| !knows(peers)).await);
+            let is_stranger = |peers: &Arc<Peers>| shown.is_none_or(|shown| !peers.knows(&shown));
+            drop(peers.wait_for(is_stranger).await);
         };
         tokio::select! {
             ended = self.answer(frames(stream)) => ended,
@@ -98,7 +95,7 @@ impl Answering {
     /// Answers each post once it is committed, in whatever order that is.
     async fn answer<S>(&self, mut stream: Frames<S>) -> io::Result<()>
     where
-        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+        S: AsyncRead + AsyncWrite + Unpin,
     {
         stream.send(Answer { number: 0, new: None }.encoded()).await?;
         let mut under_way = FuturesUnordered::new();

@@ -76,8 +76,7 @@ struct Waits {
 pub(super) struct Asked {
     /// Fails when the connection ends.
     pub(super) answer: oneshot::Receiver<Answer>,
-    /// The connection.
-    pub(super) link: Arc<Conn>,
+    pub(super) conn: Arc<Conn>,
 }
 
 impl Link {
@@ -85,7 +84,7 @@ impl Link {
     pub(super) fn ask(&self, message: &NewMessage) -> Option<Asked> {
         let conn = self.conn.read().unwrap_or_else(PoisonError::into_inner).clone()?;
         let answer = conn.ask(message)?;
-        Some(Asked { answer, link: conn })
+        Some(Asked { answer, conn })
     }
 
     /// Whether there is a connection.
